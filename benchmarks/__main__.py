@@ -1,0 +1,5 @@
+"""Entry point of `make bench`."""
+
+from benchmarks.run import main
+
+main()

@@ -1,0 +1,440 @@
+#include "aten/kernel.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/native/Resize.h>
+#include <c10/core/AutogradState.h>
+#include <c10/util/flat_hash_map.h>
+
+#include "aten/capture.h"
+#include "aten/empty.h"
+#include "aten/op_cache.h"
+#include "aten/fallback.h"
+#include "aten/infer.h"
+#include "aten/plan.h"
+#include "aten/walk.h"
+#include "device/allocator.h"
+#include "device/generator.h"
+#include "engine/client.h"
+#include "engine/engine.h"
+#include "lowering/module.h"
+#include "lowering/view.h"
+
+namespace torch_tpu::aten {
+namespace {
+
+using engine::Array;
+using engine::ArrayPtr;
+using engine::ArrayState;
+
+constexpr size_t kMaxVariants = 8;       // fixed offsets tried before a key's further offsets share one program
+constexpr size_t kMaxVerified = 1 << 16;  // remembered offsets a dynamic operand
+constexpr size_t kMaxEntries = 1 << 17;   // keys a process keeps; all are dropped when there are more
+
+struct KeyHash {
+  size_t operator()(const ir::Key& key) const { return key.lo; }
+};
+using EntryTable = ska::flat_hash_map<ir::Key, std::shared_ptr<Entry>, KeyHash>;
+
+EntryTable& entries() {
+  static auto* table = new EntryTable;  // under the engine's mutex
+  return *table;
+}
+
+ir::ValueSpec spec_of(const engine::ArrayType* type) {
+  ir::ValueSpec spec;
+  spec.dtype = type->dtype;
+  for (const int64_t d : type->dims) spec.dims.emplace_back(d);
+  return spec;
+}
+
+const engine::ArrayType* type_of(const ir::ValueSpec& spec) {
+  return engine::intern_type(spec.dtype, stablehlo::fixed(spec.dims));
+}
+
+engine::Program* compile(const ir::Graph& graph, const OpInfo& info) {
+  lowering::ModuleOptions options;
+  options.precision = matmul_precision();
+  std::vector<int64_t> donated;
+  for (const auto& [input, output] : graph.donations) donated.push_back(input);
+  std::string text;
+  try {
+    if (engine::eager_mode() == engine::EagerMode::kDebug) {
+      const std::string problem = ir::verify(graph);
+      TORCH_INTERNAL_ASSERT(problem.empty(), info.name, ": ", problem);
+    }
+    text = lowering::lower_module(graph, options);
+  } catch (const lowering::ArgumentError& e) {
+    raise_argument_error(e);
+  } catch (const stablehlo::BuildError& e) {
+    TORCH_CHECK(false, info.name, " cannot be lowered for the tpu device: ", e.what());
+  }
+  return engine::ProgramCache::get().obtain(std::move(text), info.label, std::move(donated));
+}
+
+// A graph of the one node, and what the kernel does around its program.
+std::shared_ptr<Entry> build_entry(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args) {
+  auto entry = std::make_shared<Entry>();
+  if (info.row == nullptr) {
+    if (!capture_entry(info, walk, args, *entry)) return nullptr;
+  } else {
+    std::vector<int> values(walk.operands.size(), -1);
+    for (size_t i = 0; i < walk.operands.size(); ++i) {
+      const OperandRef& operand = walk.operands[i];
+      if (operand.type == nullptr) continue;
+      if (operand.same_array >= 0) {
+        values[i] = values[static_cast<size_t>(operand.same_array)];
+        continue;
+      }
+      values[i] = static_cast<int>(entry->graph.inputs.size());
+      entry->graph.inputs.push_back(spec_of(operand.type));
+      entry->inputs.push_back(static_cast<int>(i));
+    }
+    const int first = static_cast<int>(entry->graph.inputs.size());
+    NodePlan plan = plan_node(info, walk, args, values, first, entry->scalars, /*numbers_as_constants=*/false);
+    entry->random_draws = info.row->random ? 1 : 0;
+    entry->list_sizes = plan.fresh.list_sizes;
+    entry->resizes = plan.resizes;
+    const auto add_output = [&](int result, int operand) {
+      const ir::Result& r = plan.node.results[static_cast<size_t>(result)];
+      OutputPlan out;
+      out.operand = operand;
+      out.storage_bytes = r.storage_bytes;
+      if (r.storage_bytes > 0) {
+        out.type = type_of(r.value);
+        out.program_output = static_cast<int>(entry->graph.outputs.size());
+        entry->graph.outputs.push_back(first + result);
+        if (r.base >= 0 && r.base < first && type_of(entry->graph.inputs[static_cast<size_t>(r.base)]) == out.type) {
+          entry->graph.donations.emplace_back(r.base, out.program_output);
+        }
+      }
+      entry->outputs.push_back(out);
+    };
+    for (size_t i = 0; i < plan.fresh.results.size(); ++i) {
+      const ResultMeta& meta = plan.fresh.results[i];
+      FreshPlan fresh;
+      fresh.defined = meta.defined;
+      if (meta.defined) {
+        fresh.output = static_cast<int>(entry->outputs.size());
+        fresh.dtype = c10::scalarTypeToTypeMeta(meta.dtype);
+        fresh.sizes = meta.sizes;
+        fresh.strides = meta.strides;
+        add_output(static_cast<int>(i), -1);
+      }
+      entry->fresh.push_back(std::move(fresh));
+    }
+    for (const auto& [operand, result] : plan.writes) add_output(result, operand);
+    entry->graph.nodes.push_back(std::move(plan.node));
+    entry->graph.scalars = entry->scalars;
+  }
+  return entry;
+}
+
+c10::SmallVector<int64_t, 6> offsets_of(const Walk& walk) {
+  c10::SmallVector<int64_t, 6> offsets;
+  for (const OperandRef& operand : walk.operands) offsets.push_back(operand.offset);
+  return offsets;
+}
+
+// Whether `variant` gives the right values for the walk's offsets.
+bool fits(Variant& variant, const Entry& entry, const Walk& walk) {
+  for (size_t i = 0; i < walk.operands.size(); ++i) {
+    if (walk.operands[i].offset == variant.offsets[i]) continue;
+    const auto at = std::find(variant.dynamic.begin(), variant.dynamic.end(), static_cast<int>(i));
+    if (at == variant.dynamic.end()) return false;
+    auto& verified = variant.verified[static_cast<size_t>(at - variant.dynamic.begin())];
+    const int64_t offset = walk.operands[i].offset;
+    if (verified.contains(offset)) continue;
+    const OperandRef& operand = walk.operands[i];
+    if (operand.type == nullptr) return false;
+    ir::ViewSpec compiled = entry.graph.nodes.front().operands[i].view;
+    compiled.offset = variant.offsets[i];
+    ir::ViewSpec wanted = compiled;
+    wanted.offset = offset;
+    if (!lowering::same_form(spec_of(operand.type), compiled, wanted)) return false;
+    if (verified.size() >= kMaxVerified) verified.clear();
+    verified.insert(offset);
+  }
+  return true;
+}
+
+// A program for the walk's offsets. From the second offset on (all else equal) the ones that vary become arguments.
+Variant& add_variant(const OpInfo& info, Entry& entry, const Walk& walk) {
+  Variant variant;
+  variant.offsets = offsets_of(walk);
+  ir::Graph graph = entry.graph;
+  if (graph.nodes.size() == 1 && info.row != nullptr) {
+    ir::Node& node = graph.nodes.front();
+    for (size_t i = 0; i < walk.operands.size(); ++i) {
+      if (walk.operands[i].slot == nullptr) continue;
+      node.operands[i].view.offset = walk.operands[i].offset;
+    }
+    size_t target = entry.fresh.size();  // results: fresh ones, then the written operands in order
+    std::vector<int> written;
+    for (const int argument : info.written) {
+      for (size_t i = 0; i < walk.operands.size(); ++i) {
+        if (walk.operands[i].argument == argument) written.push_back(static_cast<int>(i));
+      }
+    }
+    for (const int operand : written) {
+      node.results[target++].view.offset = walk.operands[static_cast<size_t>(operand)].offset;
+    }
+    if (!entry.variants.empty() && entry.resizes.empty()) {
+      const Variant& before = entry.variants.back();
+      std::vector<int> slots(walk.operands.size(), -1);
+      for (size_t i = 0; i < walk.operands.size(); ++i) {
+        const OperandRef& operand = walk.operands[i];
+        if (operand.type == nullptr) continue;
+        const bool was = std::find(before.dynamic.begin(), before.dynamic.end(), static_cast<int>(i)) != before.dynamic.end();
+        if (!was && operand.offset == before.offsets[i]) continue;
+        ir::ViewSpec& view = node.operands[i].view;
+        ir::ViewSpec other = view;
+        other.offset = before.offsets[i];
+        if (!lowering::same_form(spec_of(operand.type), view, other)) continue;
+        slots[i] = static_cast<int>(graph.scalars.size());
+        graph.scalars.push_back(stablehlo::DType::kI64);
+        view.offset_slot = slots[i];
+        variant.dynamic.push_back(static_cast<int>(i));
+        variant.verified.emplace_back();
+        variant.verified.back().insert({operand.offset, before.offsets[i]});
+      }
+      target = entry.fresh.size();
+      for (const int operand : written) {
+        node.results[target++].view.offset_slot = slots[static_cast<size_t>(operand)];
+      }
+    }
+  }
+  if (!graph.outputs.empty()) variant.program = compile(graph, info);
+  if (entry.variants.size() >= kMaxVariants) entry.variants.erase(entry.variants.begin());
+  entry.variants.push_back(std::move(variant));
+  return entry.variants.back();
+}
+
+void put_word64(c10::SmallVectorImpl<uint32_t>& words, int64_t value) {
+  words.push_back(static_cast<uint32_t>(value));
+  words.push_back(static_cast<uint32_t>(static_cast<uint64_t>(value) >> 32));
+}
+
+// The packed scalar parameter: numbers, seed and offset, storage offsets.
+void pack_scalars(const Entry& entry, const Variant& variant, const Walk& walk, c10::ArrayRef<device::RandomState> random,
+                  c10::SmallVectorImpl<uint32_t>& words) {
+  size_t slot = 0;
+  for (const NumberRef& n : walk.numbers) {
+    if (!n.dynamic) continue;
+    const stablehlo::DType dtype = entry.scalars[slot++];
+    const double value = n.kind == NumberRef::Kind::kFloat ? n.f : static_cast<double>(n.i);
+    if (dtype == stablehlo::DType::kF32) {
+      const auto single = static_cast<float>(value);
+      uint32_t word;
+      std::memcpy(&word, &single, sizeof word);
+      words.push_back(word);
+    } else if (dtype == stablehlo::DType::kF64) {
+      int64_t bits;
+      std::memcpy(&bits, &value, sizeof bits);
+      put_word64(words, bits);
+    } else {
+      put_word64(words, n.i);
+    }
+  }
+  for (const device::RandomState& draw : random) {
+    put_word64(words, static_cast<int64_t>(draw.seed));
+    put_word64(words, static_cast<int64_t>(draw.offset));
+  }
+  for (const int operand : variant.dynamic) put_word64(words, walk.operands[static_cast<size_t>(operand)].offset);
+}
+
+at::Tensor make_tensor(const FreshPlan& plan, c10::Storage storage) {
+  at::Tensor tensor = at::detail::make_tensor_base<c10::TensorImpl>(
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), plan.dtype);
+  tensor.unsafeGetTensorImpl()->set_sizes_and_strides(plan.sizes, plan.strides, plan.offset);
+  return tensor;
+}
+
+// The generator argument, or none for the device's own.
+std::optional<at::Generator> generator_of(const OpInfo& info, const Stack& stack) {
+  if (info.generator < 0) return std::nullopt;
+  const c10::IValue& value = stack[stack.size() - info.args.size() + static_cast<size_t>(info.generator)];
+  if (value.isNone()) return std::nullopt;
+  return value.toGenerator();
+}
+
+// out= arguments take their new sizes, and with them perhaps a new slot.
+void apply_resizes(const Entry& entry, Walk& walk) {
+  for (const ResizePlan& resize : entry.resizes) {
+    OperandRef& operand = walk.operands[static_cast<size_t>(resize.operand)];
+    c10::TensorImpl* impl = operand.impl;
+    at::native::resize_output(
+        at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl)), resize.sizes);
+    operand.slot = engine::slot_of(impl->unsafe_storage().data_ptr());
+  }
+}
+
+// Pops the arguments, pushes what the call returns.
+void push_returns(const OpInfo& info, const Entry& entry, c10::ArrayRef<c10::Storage> storages, Stack* stack) {
+  const size_t count = info.args.size();
+  if (info.returns.size() == 1 && info.returns[0].kind == ReturnKind::kArgument) {
+    c10::IValue value = std::move((*stack)[stack->size() - count + static_cast<size_t>(info.returns[0].argument)]);
+    torch::jit::drop(*stack, count);
+    stack->push_back(std::move(value));
+    return;
+  }
+  size_t next = 0, next_list = 0;
+  const auto fresh = [&]() -> at::Tensor {
+    const FreshPlan& plan = entry.fresh[next++];
+    return plan.defined ? make_tensor(plan, storages[static_cast<size_t>(plan.output)]) : at::Tensor();
+  };
+  c10::SmallVector<c10::IValue, 4> results;
+  for (const ReturnInfo& r : info.returns) {
+    if (r.kind == ReturnKind::kArgument) {
+      results.push_back((*stack)[stack->size() - count + static_cast<size_t>(r.argument)]);
+    } else if (r.kind == ReturnKind::kFresh) {
+      results.emplace_back(fresh());
+    } else {
+      c10::List<at::Tensor> list;
+      for (int i = entry.list_sizes[next_list++]; i > 0; --i) list.push_back(fresh());
+      results.emplace_back(std::move(list));
+    }
+  }
+  torch::jit::drop(*stack, count);
+  for (c10::IValue& result : results) stack->push_back(std::move(result));
+}
+
+// Runs an entry's program on the walk's operands. With the mutex held.
+void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& entry, const Walk& walk, Variant& variant,
+               Stack* stack) {
+  engine::ProgramCache::get().count_hit();
+  const int device = std::max(walk.device, 0);
+  c10::SmallVector<ArrayPtr, 6> outputs, inputs;
+  if (variant.program != nullptr) {
+    for (const OutputPlan& out : entry.outputs) {
+      if (out.type != nullptr) outputs.push_back(c10::make_intrusive<Array>(out.type, device, ArrayState::kPending));
+    }
+    for (const int operand : entry.inputs) inputs.push_back(walk.operands[static_cast<size_t>(operand)].slot->value);
+    inputs.append(entry.constants.begin(), entry.constants.end());
+    c10::SmallVector<device::RandomState, 1> random;
+    for (int i = 0; i < entry.random_draws; ++i) random.push_back(device::next_random(generator_of(info, *stack), device));
+    c10::SmallVector<uint32_t, 16> words;
+    pack_scalars(entry, variant, walk, random, words);
+    if (!words.empty()) inputs.push_back(engine::scalar_words(words, device, entry.random_draws == 0));
+    // Written storages let go of their old value first, so that the launch may donate it.
+    for (const OutputPlan& out : entry.outputs) {
+      if (out.operand >= 0 && out.type != nullptr) {
+        walk.operands[static_cast<size_t>(out.operand)].slot->value = outputs[static_cast<size_t>(out.program_output)];
+      }
+    }
+    engine::launch(lock, *variant.program, {inputs.data(), inputs.size()}, {outputs.data(), outputs.size()},
+                   info.label.c_str());
+  }
+  c10::SmallVector<c10::Storage, 4> storages(entry.outputs.size());
+  for (size_t i = 0; i < entry.outputs.size(); ++i) {
+    const OutputPlan& out = entry.outputs[i];
+    if (out.operand >= 0) continue;
+    c10::DataPtr data = engine::make_slot(out.storage_bytes, device);
+    if (out.type != nullptr) {
+      static_cast<engine::Slot*>(data.get_context())->value = outputs[static_cast<size_t>(out.program_output)];
+    }
+    storages[i] = c10::Storage(c10::Storage::use_byte_size_t(), static_cast<size_t>(out.storage_bytes), std::move(data),
+                               device::storage_allocator(), /*resizable=*/true);
+  }
+  if (engine::eager_mode() == engine::EagerMode::kDebug) [[unlikely]] {
+    lock.unlock();
+    for (const ArrayPtr& output : outputs) engine::wait(output);
+  }
+  push_returns(info, entry, storages, stack);
+}
+
+// Results without values, for a call inside another operator's inference.
+void run_inferring(const OpInfo& info, Stack* stack) {
+  Entry entry;
+  if (info.form == Form::kFunctional) {
+    const size_t count = info.args.size();
+    const std::vector<c10::IValue> args(stack->end() - static_cast<int64_t>(count), stack->end());
+    Walk walk;
+    {
+      std::lock_guard lock(engine::engine_mutex());
+      walk_arguments(info, *stack, walk);
+    }
+    if (!can_infer(info)) throw NoKernel(info.name);
+    Inferred inferred = infer_results(info, walk, args);
+    c10::SmallVector<c10::Storage, 4> storages;
+    for (const ResultMeta& meta : inferred.results) {
+      FreshPlan fresh;
+      fresh.defined = meta.defined;
+      if (meta.defined) {
+        fresh.output = static_cast<int>(storages.size());
+        fresh.dtype = c10::scalarTypeToTypeMeta(meta.dtype);
+        fresh.sizes = meta.sizes;
+        fresh.strides = meta.strides;
+        storages.push_back(make_valueless(meta, std::max(walk.device, 0)).storage());
+      }
+      entry.fresh.push_back(std::move(fresh));
+    }
+    entry.list_sizes = inferred.list_sizes;
+    push_returns(info, entry, storages, stack);
+    return;
+  }
+  push_returns(info, entry, {}, stack);
+}
+
+// Autograd's device threads cost 200 us a backward and abort at exit: each thread that uses the device leaves them out.
+void leave_autograd_single_threaded() {
+  thread_local bool done = false;
+  if (done) [[likely]] return;
+  done = true;
+  c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
+}
+
+Decomposer& decomposer_slot() {
+  static auto* slot = new Decomposer;
+  return *slot;
+}
+
+}  // namespace
+
+void set_decomposer(Decomposer decomposer) { decomposer_slot() = std::move(decomposer); }
+const Decomposer& decomposer() { return decomposer_slot(); }
+
+void run_operator(const OpInfo& info, Stack* stack) {
+  if (InferScope::active()) [[unlikely]] return run_inferring(info, stack);
+  if (CaptureScope* capture = CaptureScope::active()) [[unlikely]] {
+    if (info.row != nullptr) return capture->record(info, stack);
+    return run_composite(info, stack);
+  }
+  engine::client();
+  leave_autograd_single_threaded();
+  for (int attempt = 0;; ++attempt) {
+    std::unique_lock lock(engine::engine_mutex());
+    Walk walk;
+    walk_arguments(info, *stack, walk);
+    if (const auto found = entries().find(walk.key); found != entries().end()) [[likely]] {
+      const std::shared_ptr<Entry> entry = found->second;
+      if (!entry->resizes.empty()) {
+        lock.unlock();
+        apply_resizes(*entry, walk);
+        lock.lock();
+      }
+      for (Variant& variant : entry->variants) {
+        if (fits(variant, *entry, walk)) return run_entry(lock, info, *entry, walk, variant, stack);
+      }
+      Variant& variant = add_variant(info, *entry, walk);
+      return run_entry(lock, info, *entry, walk, variant, stack);
+    }
+    lock.unlock();
+    TORCH_INTERNAL_ASSERT(attempt < 100, info.name, ": the operands keep changing under the call");
+    const size_t count = info.args.size();
+    const std::vector<c10::IValue> args(stack->end() - static_cast<int64_t>(count), stack->end());
+    std::shared_ptr<Entry> entry;
+    try {
+      entry = build_entry(info, walk, args);
+    } catch (const lowering::ArgumentError& e) {
+      raise_argument_error(e);
+    } catch (const stablehlo::BuildError& e) {
+      TORCH_CHECK(false, info.name, " cannot be lowered for the tpu device: ", e.what());
+    }
+    if (entry == nullptr) return run_composite(info, stack);
+    lock.lock();
+    if (entries().size() >= kMaxEntries) entries().clear();
+    entries().emplace(walk.key, std::move(entry));
+  }
+}
+
+}  // namespace torch_tpu::aten

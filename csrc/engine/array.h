@@ -1,0 +1,82 @@
+// Immutable device arrays, and the slots (storages) that hold them.
+// A storage is a variable: its slot names the array that is its current value. c10 only.
+#pragma once
+
+#include <c10/core/Allocator.h>
+#include <c10/util/intrusive_ptr.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "pjrt/buffer.h"
+#include "stablehlo/types.h"
+
+namespace torch_tpu::engine {
+
+using stablehlo::DType;
+
+// Element type and row-major dimensions of an array. Interned: equal types are the same object, so keys hash the address.
+struct ArrayType {
+  DType dtype;
+  std::vector<int64_t> dims;
+  int64_t bytes;
+};
+const ArrayType* intern_type(DType dtype, const std::vector<int64_t>& dims);
+
+enum class ArrayState : uint8_t {
+  kPending,   // a queued launch will fill it
+  kReady,     // buffer is set (the device may still be computing it)
+  kFailed,    // its launch failed; `error` says why
+  kCaptured,  // a value of a graph being captured; there is no buffer
+};
+
+struct Array final : c10::intrusive_ptr_target {
+  Array(const ArrayType* type, int device, ArrayState state) : type(type), device(device), state(state) {}
+  ~Array() override;
+
+  // Takes over `b` and accounts for its memory.
+  void set_buffer(PJRT_Buffer* b);
+  // The buffer was donated to a program whose result is `b`, of the same type.
+  void replace_donated(PJRT_Buffer* b);
+
+  const ArrayType* type;
+  int device;
+  std::atomic<ArrayState> state;
+  PJRT_Buffer* buffer = nullptr;
+  const char* made_by = "";  // operator, for reports; lives for the process
+  int captured = -1;         // kCaptured: the value's number in the graph
+  std::shared_ptr<const std::string> error;
+  // Scratch of the kernel's argument walk, under the engine's mutex: which walk saw this array, as which operand.
+  uint64_t seen_walk = 0;
+  uint32_t seen_index = 0;
+};
+using ArrayPtr = c10::intrusive_ptr<Array>;
+
+// The context of a storage's DataPtr. `value` null: uninitialised memory (reads as zeros).
+struct Slot {
+  ArrayPtr value;
+  int64_t bytes = 0;
+  char* address = nullptr;
+  int device = 0;
+  uint64_t seen_walk = 0;  // as in Array
+  uint32_t seen_index = 0;
+};
+
+// Storage memory: a unique, never readable address whose context is a new slot. The slot dies with the DataPtr.
+c10::DataPtr make_slot(int64_t bytes, int device);
+// The slot behind a storage's DataPtr; also for foreign DataPtrs that point into our address range (at::from_blob over
+// data_ptr()). Null when the pointer is not ours.
+Slot* find_slot(const c10::DataPtr& ptr);
+Slot* find_slot(const void* address);
+// The deleter by which our DataPtrs are known.
+void delete_slot(void* slot);
+// The values of all live slots on `device`. Call with the engine's mutex held.
+std::vector<ArrayPtr> live_arrays(int device);
+inline Slot* slot_of(const c10::DataPtr& ptr) {
+  return ptr.get_deleter() == &delete_slot ? static_cast<Slot*>(ptr.get_context()) : find_slot(ptr);
+}
+
+}  // namespace torch_tpu::engine

@@ -1,0 +1,281 @@
+#include "engine/engine.h"
+
+#include <c10/util/Exception.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <thread>
+#include <unordered_map>
+
+#include "engine/client.h"
+#include "engine/memory.h"
+
+namespace torch_tpu::engine {
+namespace {
+
+constexpr size_t kMaxQueuedLaunches = 4096;
+constexpr size_t kMaxKeptScalars = 4096;
+constexpr auto kInterruptPeriod = std::chrono::milliseconds(50);
+
+std::atomic<int> g_process_mode{0};
+thread_local int t_thread_mode = -1;
+void (*g_interrupt_check)() = nullptr;
+
+struct QueuedLaunch {
+  Program* program;
+  c10::SmallVector<ArrayPtr, 6> inputs, outputs;
+  const char* op;
+};
+
+struct Queue {
+  std::mutex mutex;                // the engine's
+  std::condition_variable arrived;  // a launch was queued, or a program became ready, or the queue is closing
+  std::condition_variable drained;  // a launch left the queue
+  std::deque<QueuedLaunch> launches;
+  std::thread worker;
+  bool closing = false;
+};
+
+Queue& queue() {
+  static auto* q = new Queue;  // outlives every thread
+  return *q;
+}
+
+std::string failed_text(const char* op, const std::string& what) {
+  return std::string("tpu: ") + op + " failed on the device: " + what;
+}
+
+void raise(const char* op, const pjrt::Status& status) {
+  if (status.code() == pjrt::Code::kResourceExhausted) {
+    TORCH_CHECK_WITH(OutOfMemoryError, false, failed_text(op, status.message()));
+  }
+  TORCH_CHECK(false, failed_text(op, status.str()));
+}
+
+// Runs a ready program whose inputs are all ready. With the mutex held.
+pjrt::Status execute(Program& program, std::span<ArrayPtr> inputs, std::span<const ArrayPtr> outputs, const char* op) {
+  c10::SmallVector<PJRT_Buffer*, 8> args(inputs.size(), nullptr);
+  for (size_t i = 0; i < inputs.size(); ++i) args[i] = inputs[i]->buffer;
+  c10::SmallVector<int64_t, 4> kept;  // donated by the program, but somebody else still needs it
+  for (const int64_t i : program.donated) {
+    if (inputs[static_cast<size_t>(i)].use_count() > 1) kept.push_back(i);
+  }
+  c10::SmallVector<PJRT_Buffer*, 4> results(program.executable.num_outputs(), nullptr);
+  const int device = inputs.empty() ? outputs.front()->device : inputs.front()->device;
+  PJRT_Device* target = client().num_devices() > 1 ? client().devices()[static_cast<size_t>(device)].get() : nullptr;
+  if (program.temp_bytes > 0) memory(device).allocated(program.temp_bytes);
+  const pjrt::Status status = program.executable.execute(args.data(), args.size(), results.data(), kept.data(),
+                                                         kept.size(), target);
+  if (program.temp_bytes > 0) memory(device).freed(program.temp_bytes);
+  if (!status.ok()) return status;
+  ProgramCache::get().count_execution();
+  for (const int64_t i : program.donated) {  // their memory lives on in an output: count it once
+    ArrayPtr& input = inputs[static_cast<size_t>(i)];
+    if (input.use_count() == 1) input.reset();
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    outputs[i]->made_by = op;
+    outputs[i]->set_buffer(results[i]);
+  }
+  return {};
+}
+
+void mark_failed(std::span<const ArrayPtr> outputs, std::shared_ptr<const std::string> error) {
+  for (const ArrayPtr& output : outputs) {
+    output->error = error;
+    output->state.store(ArrayState::kFailed, std::memory_order_release);
+  }
+}
+
+void run_queued(QueuedLaunch& launch) {
+  for (const ArrayPtr& input : launch.inputs) {
+    if (input->state == ArrayState::kFailed) return mark_failed(launch.outputs, input->error);
+  }
+  if (launch.program->state == Program::State::kFailed) {
+    return mark_failed(launch.outputs, std::make_shared<std::string>(launch.program->error));
+  }
+  const pjrt::Status status = execute(*launch.program, launch.inputs, launch.outputs, launch.op);
+  if (!status.ok()) mark_failed(launch.outputs, std::make_shared<std::string>(failed_text(launch.op, status.str())));
+}
+
+void work() {
+  Queue& q = queue();
+  std::unique_lock lock(q.mutex);
+  for (;;) {
+    q.arrived.wait(lock, [&] {
+      return q.launches.empty() ? q.closing : q.launches.front().program->state != Program::State::kCompiling;
+    });
+    if (q.launches.empty()) return;
+    run_queued(q.launches.front());
+    q.launches.pop_front();
+    q.drained.notify_all();
+  }
+}
+
+// Waits on the queue until `done`, answering Ctrl-C.
+template <typename Done>
+void wait_on_queue(std::unique_lock<std::mutex>& lock, Done done) {
+  Queue& q = queue();
+  while (!done()) {
+    if (q.drained.wait_for(lock, kInterruptPeriod, done)) return;
+    if (g_interrupt_check == nullptr) continue;
+    lock.unlock();
+    g_interrupt_check();
+    lock.lock();
+  }
+}
+
+void start_worker(Queue& q) {
+  if (q.worker.joinable()) return;
+  ProgramCache::get().set_listener([&q] {
+    { std::lock_guard lock(q.mutex); }  // the worker is either before its check or waiting
+    q.arrived.notify_all();
+  });
+  q.worker = std::thread(work);
+}
+
+struct WordsHash {
+  size_t operator()(const std::vector<uint32_t>& words) const {
+    ir::KeyHasher hasher;
+    hasher.add_bytes(words.data(), words.size() * sizeof(uint32_t));
+    return hasher.finish().lo;
+  }
+};
+
+}  // namespace
+
+EagerMode eager_mode() {
+  const int mode = t_thread_mode >= 0 ? t_thread_mode : g_process_mode.load(std::memory_order_relaxed);
+  return static_cast<EagerMode>(mode);
+}
+void set_process_eager_mode(EagerMode mode) { g_process_mode = static_cast<int>(mode); }
+int set_thread_eager_mode(int mode) { return std::exchange(t_thread_mode, mode); }
+
+std::mutex& engine_mutex() { return queue().mutex; }
+
+void set_interrupt_check(void (*check)()) { g_interrupt_check = check; }
+
+void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<ArrayPtr> inputs,
+            std::span<const ArrayPtr> outputs, const char* op) {
+  Queue& q = queue();
+  if (q.launches.empty() && program.state.load(std::memory_order_acquire) == Program::State::kReady) [[likely]] {
+    bool failed_input = false;
+    for (const ArrayPtr& input : inputs) failed_input |= input->state == ArrayState::kFailed;
+    if (!failed_input) [[likely]] {
+      const pjrt::Status status = execute(program, inputs, outputs, op);
+      if (!status.ok()) [[unlikely]] {
+        mark_failed(outputs, std::make_shared<std::string>(failed_text(op, status.str())));
+        raise(op, status);
+      }
+      return;
+    }
+  }
+  start_worker(q);
+  QueuedLaunch& queued = q.launches.emplace_back();
+  queued.program = &program;
+  queued.op = op;
+  for (ArrayPtr& input : inputs) queued.inputs.push_back(std::move(input));
+  queued.outputs.append(outputs.begin(), outputs.end());
+  q.arrived.notify_all();
+  if (q.launches.size() > kMaxQueuedLaunches) {
+    wait_on_queue(lock, [&q] { return q.launches.size() <= kMaxQueuedLaunches / 2; });
+  }
+}
+
+void wait(const ArrayPtr& array) {
+  if (array->state.load(std::memory_order_acquire) == ArrayState::kPending) {
+    std::unique_lock lock(queue().mutex);
+    wait_on_queue(lock, [&] { return array->state.load() != ArrayState::kPending; });
+  }
+  TORCH_CHECK(array->state != ArrayState::kFailed, *array->error);
+  const pjrt::Status status = pjrt::await_ready(client().api(), array->buffer);
+  if (!status.ok()) raise(array->made_by, status);
+}
+
+void synchronize(int device) {
+  if (!client_started()) return;
+  check_fork();
+  std::unique_lock lock(queue().mutex);
+  wait_on_queue(lock, [] { return queue().launches.empty(); });
+  const std::vector<ArrayPtr> live = live_arrays(device);
+  lock.unlock();
+  for (const ArrayPtr& array : live) {
+    if (array->state == ArrayState::kReady) wait(array);  // a failed one raises where it is read
+  }
+}
+
+void shutdown() {
+  if (!client_started() || in_bad_fork()) return;
+  Queue& q = queue();
+  {
+    std::lock_guard lock(q.mutex);
+    q.closing = true;
+  }
+  q.arrived.notify_all();
+  if (q.worker.joinable()) q.worker.join();
+  ProgramCache::get().shutdown();
+}
+
+ArrayPtr from_host(const void* data, const ArrayType* type, int device, const char* op) {
+  auto array = c10::make_intrusive<Array>(type, device, ArrayState::kPending);
+  array->made_by = op;
+  auto buffer = pjrt::host_to_device(client(), client().devices().at(static_cast<size_t>(device)), data, type->dtype,
+                                     type->dims);
+  if (!buffer.ok()) raise(op, buffer.status());
+  array->set_buffer(buffer->release());
+  return array;
+}
+
+const void* host_pointer(const ArrayPtr& array) {
+  wait(array);
+  if (!client().host_visible_memory()) return nullptr;
+  auto pointer = pjrt::unsafe_pointer(client().api(), array->buffer);
+  return pointer.ok() ? *pointer : nullptr;
+}
+
+void to_host(const ArrayPtr& array, void* dst, int64_t offset, int64_t bytes) {
+  if (const void* src = host_pointer(array)) {
+    std::memcpy(dst, static_cast<const char*>(src) + offset, static_cast<size_t>(bytes));
+    return;
+  }
+  const auto total = static_cast<size_t>(array->type->bytes);
+  if (offset == 0 && bytes == array->type->bytes) {
+    const pjrt::Status status = pjrt::device_to_host(client().api(), array->buffer, dst, total);
+    if (!status.ok()) raise(array->made_by, status);
+    return;
+  }
+  std::vector<char> whole(total);
+  const pjrt::Status status = pjrt::device_to_host(client().api(), array->buffer, whole.data(), total);
+  if (!status.ok()) raise(array->made_by, status);
+  std::memcpy(dst, whole.data() + offset, static_cast<size_t>(bytes));
+}
+
+ArrayPtr scalar_words(std::span<const uint32_t> words, int device, bool reuse) {
+  static auto* kept = new std::unordered_map<std::vector<uint32_t>, ArrayPtr, WordsHash>;
+  std::vector<uint32_t> key(words.begin(), words.end());
+  key.push_back(static_cast<uint32_t>(device));
+  if (reuse) {
+    if (const auto it = kept->find(key); it != kept->end()) return it->second;
+  }
+  const ArrayType* type = intern_type(DType::kU32, {static_cast<int64_t>(words.size())});
+  ArrayPtr array = from_host(words.data(), type, device, "scalar arguments");
+  if (reuse) {
+    if (kept->size() >= kMaxKeptScalars) kept->clear();
+    kept->emplace(std::move(key), array);
+  }
+  return array;
+}
+
+ArrayPtr to_device(const ArrayPtr& array, int device) {
+  wait(array);
+  auto buffer = pjrt::copy_to_device(client().api(), array->buffer, client().devices().at(static_cast<size_t>(device)));
+  if (!buffer.ok()) raise("copy to another device", buffer.status());
+  auto copy = c10::make_intrusive<Array>(array->type, device, ArrayState::kPending);
+  copy->made_by = "copy_";
+  copy->set_buffer(buffer->release());
+  return copy;
+}
+
+}  // namespace torch_tpu::engine

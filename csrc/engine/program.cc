@@ -1,0 +1,186 @@
+#include "engine/program.h"
+
+#include <c10/util/Exception.h>
+#include <sys/resource.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+
+#include "engine/client.h"
+#include "engine/compile_options.h"
+#include "engine/disk_cache.h"
+
+namespace torch_tpu::engine {
+namespace {
+
+constexpr unsigned kMaxPoolThreads = 16;
+
+unsigned pool_size() {
+  cpu_set_t mask;
+  if (sched_getaffinity(0, sizeof mask, &mask) == 0) {
+    return std::clamp<unsigned>(static_cast<unsigned>(CPU_COUNT(&mask)), 1, kMaxPoolThreads);
+  }
+  return 1;
+}
+
+}  // namespace
+
+struct ProgramCache::Impl {
+  DiskCache disk;
+  pjrt::CompileOptions options = default_compile_options();
+  std::string environment = options.serialize() + client().cache_key();
+
+  mutable std::mutex mutex;
+  std::condition_variable work, done;
+  std::unordered_map<ir::Key, std::unique_ptr<Program>> programs;
+  std::deque<Program*> waiting;
+  std::vector<std::thread> pool;
+  bool stopping = false;
+  std::function<void()> listener;
+  CompileStats stats;
+
+  ir::Key key_of(const std::string& text) const {
+    ir::KeyHasher hasher;
+    hasher.add_bytes(text.data(), text.size());
+    hasher.add_bytes(environment.data(), environment.size());
+    return hasher.finish();
+  }
+
+  // Loads or compiles; runs without the mutex.
+  void build(Program& program) {
+    if (auto bytes = disk.read(program.key)) {
+      if (auto loaded = pjrt::load(client(), *bytes); loaded.ok()) {
+        finish(program, std::move(loaded).value(), /*from_disk=*/true, 0);
+        return;
+      }
+      disk.remove(program.key);
+      std::lock_guard lock(mutex);
+      ++stats.disk_errors;
+    }
+    const auto start = std::chrono::steady_clock::now();
+    auto compiled = pjrt::compile(client(), program.text, options);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (!compiled.ok()) {
+      program.error = "tpu: the compiler refused the program of " + program.name + ": " + compiled.status().str();
+      if (std::getenv("TORCH_TPU_SHOW_PROGRAMS") != nullptr) program.error += "\n" + program.text;
+      publish(program, Program::State::kFailed);
+      return;
+    }
+    finish(program, std::move(compiled).value(), /*from_disk=*/false, seconds);
+    if (disk.enabled()) {
+      if (auto bytes = program.executable.serialize(); bytes.ok()) {
+        std::lock_guard lock(write_mutex);
+        disk.write(program.key, *bytes);
+      }
+    }
+  }
+
+  void finish(Program& program, pjrt::Executable executable, bool from_disk, double seconds) {
+    program.executable = std::move(executable);
+    if (auto needs = program.executable.memory_stats(); needs.ok()) program.temp_bytes = needs->temp;
+    {
+      std::lock_guard lock(mutex);
+      if (from_disk) {
+        ++stats.disk_hits;
+      } else {
+        ++stats.compilations;
+        stats.compile_seconds += seconds;
+      }
+    }
+    publish(program, Program::State::kReady);
+  }
+
+  void publish(Program& program, Program::State state) {
+    if (std::getenv("TORCH_TPU_SHOW_PROGRAMS") == nullptr) program.text = {};
+    {
+      std::lock_guard lock(mutex);
+      program.state.store(state, std::memory_order_release);
+    }
+    done.notify_all();
+    if (listener) listener();
+  }
+
+  void run() {
+    std::unique_lock lock(mutex);
+    for (;;) {
+      work.wait(lock, [&] { return stopping || !waiting.empty(); });
+      if (waiting.empty()) return;
+      Program* program = waiting.front();
+      waiting.pop_front();
+      lock.unlock();
+      build(*program);
+      lock.lock();
+    }
+  }
+
+  std::mutex write_mutex;
+};
+
+ProgramCache::ProgramCache() : impl_(std::make_unique<Impl>()) {
+  for (unsigned i = 0; i < pool_size(); ++i) impl_->pool.emplace_back([impl = impl_.get()] { impl->run(); });
+}
+
+ProgramCache& ProgramCache::get() {
+  static auto* cache = new ProgramCache;  // outlives every thread
+  return *cache;
+}
+
+Program* ProgramCache::obtain(std::string text, std::string name, std::vector<int64_t> donated) {
+  const ir::Key key = impl_->key_of(text);
+  std::unique_lock lock(impl_->mutex);
+  auto& entry = impl_->programs[key];
+  if (entry) return entry.get();
+  entry = std::make_unique<Program>();
+  Program* program = entry.get();
+  program->key = key;
+  program->text = std::move(text);
+  program->name = std::move(name);
+  program->donated = std::move(donated);
+  if (impl_->stopping) {
+    lock.unlock();
+    impl_->build(*program);
+  } else {
+    impl_->waiting.push_back(program);
+    impl_->work.notify_one();
+  }
+  return program;
+}
+
+void ProgramCache::wait(const Program& program) {
+  std::unique_lock lock(impl_->mutex);
+  impl_->done.wait(lock, [&] { return program.state.load() != Program::State::kCompiling; });
+}
+
+void ProgramCache::set_listener(std::function<void()> listener) { impl_->listener = std::move(listener); }
+
+void ProgramCache::shutdown() {
+  {
+    std::lock_guard lock(impl_->mutex);
+    impl_->stopping = true;
+  }
+  impl_->work.notify_all();
+  for (std::thread& thread : impl_->pool) thread.join();
+  impl_->pool.clear();
+}
+
+CompileStats ProgramCache::stats() const {
+  std::lock_guard lock(impl_->mutex);
+  CompileStats stats = impl_->stats;
+  stats.cache_hits = hits_;
+  stats.executions = executions_;
+  stats.fallbacks = fallbacks_;
+  return stats;
+}
+
+void ProgramCache::reset_stats() {
+  std::lock_guard lock(impl_->mutex);
+  impl_->stats = {};
+  hits_ = executions_ = fallbacks_ = 0;
+}
+
+}  // namespace torch_tpu::engine

@@ -1,0 +1,24 @@
+// A graph as a StableHLO module: parameters are the inputs, then the packed scalars (ui32) where there are any.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/graph.h"
+#include "lowering/call.h"
+#include "lowering/table.h"
+
+namespace torch_tpu::lowering {
+
+struct ModuleOptions {
+  stablehlo::Precision precision = stablehlo::Precision::kHighest;
+};
+
+// Throws BuildError (our bug) or ArgumentError (the user's).
+std::string lower_module(const ir::Graph& graph, const ModuleOptions& options);
+// Runs one node's lowering on placeholder operands (of their views' logical types) and returns its result types;
+// nullopt for a result the lowering leaves undefined.
+std::vector<std::optional<stablehlo::Type>> infer_by_lowering(const ir::Node& node, const std::vector<stablehlo::DType>& scalars);
+
+}  // namespace torch_tpu::lowering

@@ -1,0 +1,1 @@
+"""Programs that show the device at work; each is ordinary PyTorch."""

@@ -1,0 +1,171 @@
+"""torch.tpu: devices, streams, random numbers, memory, eager modes and counters, named as in torch.cuda.
+
+Nothing here starts the device before it must. Functions that take `device` accept a torch.device, "tpu:0", an index, or
+None for the current device, and raise RuntimeError for a device that does not exist and ValueError for another type.
+"""
+
+import sys
+import types
+
+import torch
+
+from torch_tpu import _runtime
+from torch_tpu.tpu import memory, modes, random, streams
+from torch_tpu.tpu._device import (
+    current_device,
+    device,
+    device_count,
+    device_of,
+    exchange_device,
+    get_amp_supported_dtype,
+    get_device_capability,
+    get_device_name,
+    get_device_properties,
+    is_available,
+    is_bf16_supported,
+    platform,
+    platform_version,
+    set_device,
+    synchronize,
+)
+from torch_tpu.tpu.memory import (
+    empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    reset_accumulated_memory_stats,
+    reset_max_memory_allocated,
+    reset_peak_memory_stats,
+)
+from torch_tpu.tpu.modes import (
+    EagerMode,
+    compile_stats,
+    cpu_fallback,
+    get_eager_mode,
+    reset_compile_stats,
+    set_eager_mode,
+)
+from torch_tpu.tpu.random import (
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
+from torch_tpu.tpu.streams import (
+    Event,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    set_stream,
+    stream,
+)
+
+__all__ = [
+    "EagerMode",
+    "Event",
+    "Stream",
+    "StreamContext",
+    "compile_stats",
+    "cpu_fallback",
+    "current_device",
+    "current_stream",
+    "default_stream",
+    "device",
+    "device_count",
+    "device_of",
+    "empty_cache",
+    "exchange_device",
+    "get_amp_supported_dtype",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_eager_mode",
+    "get_rng_state",
+    "get_rng_state_all",
+    "init",
+    "initial_seed",
+    "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "modes",
+    "platform",
+    "platform_version",
+    "random",
+    "reset_accumulated_memory_stats",
+    "reset_compile_stats",
+    "reset_max_memory_allocated",
+    "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
+    "set_device",
+    "set_eager_mode",
+    "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "stream",
+    "streams",
+    "synchronize",
+]
+
+
+def init() -> None:
+    """Starts the device now instead of at its first use. Raises RuntimeError where that is not possible."""
+    _runtime.started()
+
+
+def is_initialized() -> bool:
+    """Whether the device has started in this process."""
+    return _runtime.startup_error() is None and bool(_runtime.require().is_initialized())
+
+
+def _lazy_init() -> None:
+    """What PyTorch calls before it makes the first tensor on the device."""
+    _runtime.started()
+
+
+def _is_in_bad_fork() -> bool:
+    """Whether this process is the forked child of one that had started the device, which cannot be used here."""
+    return _runtime.startup_error() is None and bool(_runtime.require().is_in_bad_fork())
+
+
+class _Module(types.ModuleType):
+    """torch.tpu's own type: a module with properties."""
+
+    @property
+    def eager_mode(self) -> EagerMode:
+        """The process's default eager mode; `set_eager_mode` overrides it for a thread."""
+        return modes.process_eager_mode()
+
+    @eager_mode.setter
+    def eager_mode(self, mode: EagerMode) -> None:
+        modes.set_process_eager_mode(mode)
+
+    @property
+    def default_generators(self) -> tuple[torch.Generator, ...]:
+        """The random number generator of each device."""
+        return random.default_generators()
+
+    @property
+    def _initialized(self) -> bool:
+        return is_initialized()
+
+
+sys.modules[__name__].__class__ = _Module
