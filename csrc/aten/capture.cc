@@ -203,6 +203,8 @@ void CaptureScope::record(const OpInfo& info, Stack* stack) {
   for (const ReturnInfo& r : info.returns) {
     if (r.kind == ReturnKind::kArgument) {
       results.push_back(args[static_cast<size_t>(r.argument)]);
+    } else if (r.kind == ReturnKind::kExtent) {
+      results.emplace_back(args[static_cast<size_t>(r.argument)].toTensor().size(-2));
     } else if (r.kind == ReturnKind::kFresh) {
       results.emplace_back(fresh.at(next++));
     } else {

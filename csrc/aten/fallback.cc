@@ -17,6 +17,7 @@ namespace torch_tpu::aten {
 namespace {
 
 std::atomic<bool> g_cpu_fallback{false};
+void (*g_warn)(const std::string& message) = [](const std::string& message) { TORCH_WARN(message); };
 
 void warn_once(const std::string& name) {
   static auto* mutex = new std::mutex;
@@ -25,8 +26,8 @@ void warn_once(const std::string& name) {
     std::lock_guard lock(*mutex);
     if (!warned->insert(name).second) return;
   }
-  TORCH_WARN("The operator '", name, "' runs on the CPU, with copies to and from the tpu device, because "
-             "torch.tpu.cpu_fallback is on. It is counted in torch.tpu.compile_stats()['fallbacks']");
+  g_warn("The operator '" + name + "' runs on the CPU, with copies to and from the tpu device, because "
+         "torch.tpu.cpu_fallback is on. It is counted in torch.tpu.compile_stats()['fallbacks']");
 }
 
 std::string describe(const OpInfo& info, const Stack& stack) {
@@ -45,6 +46,7 @@ std::string describe(const OpInfo& info, const Stack& stack) {
 }  // namespace
 
 bool cpu_fallback_enabled() { return g_cpu_fallback; }
+void set_warner(void (*warn)(const std::string&)) { g_warn = warn; }
 bool set_cpu_fallback(bool enabled) { return g_cpu_fallback.exchange(enabled); }
 
 void run_composite(const OpInfo& info, Stack* stack) {

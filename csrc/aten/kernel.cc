@@ -286,6 +286,8 @@ void push_returns(const OpInfo& info, const Entry& entry, c10::ArrayRef<c10::Sto
   for (const ReturnInfo& r : info.returns) {
     if (r.kind == ReturnKind::kArgument) {
       results.push_back((*stack)[stack->size() - count + static_cast<size_t>(r.argument)]);
+    } else if (r.kind == ReturnKind::kExtent) {
+      results.emplace_back((*stack)[stack->size() - count + static_cast<size_t>(r.argument)].toTensor().size(-2));
     } else if (r.kind == ReturnKind::kFresh) {
       results.emplace_back(fresh());
     } else {

@@ -144,6 +144,11 @@ OpInfo::OpInfo(const c10::OperatorHandle& op) : handle(op) {
         }
       }
     }
+    if (ret.type()->kind() == c10::TypeKind::IntType) {
+      const auto argument = schema.argumentIndexWithName(ret.name() == "max_q" ? "query" : "key");
+      TORCH_INTERNAL_ASSERT(argument, name, ": an integer result that is not an extent");
+      info = {ReturnKind::kExtent, *argument};
+    }
     returns.push_back(info);
   }
 }

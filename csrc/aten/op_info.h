@@ -32,10 +32,15 @@ struct ArgInfo {
   bool is_random = false;
 };
 
-enum class ReturnKind : uint8_t { kFresh, kFreshList, kArgument };
+enum class ReturnKind : uint8_t {
+  kFresh,
+  kFreshList,
+  kArgument,  // a written argument is handed back
+  kExtent,    // an integer: the second-last size of an argument (attention's max_q and max_k)
+};
 struct ReturnInfo {
   ReturnKind kind;
-  int argument = -1;  // kArgument: which one is handed back
+  int argument = -1;  // kArgument, kExtent: which one
 };
 
 // How results come to be: the form of this overload of the operator.

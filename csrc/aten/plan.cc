@@ -166,7 +166,7 @@ NodePlan plan_node(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IVal
   }
   // In-place and out= forms hand their written arguments back: all inferred results then belong to those.
   bool any_fresh = false;
-  for (const ReturnInfo& r : info.returns) any_fresh |= r.kind != ReturnKind::kArgument;
+  for (const ReturnInfo& r : info.returns) any_fresh |= r.kind == ReturnKind::kFresh || r.kind == ReturnKind::kFreshList;
   size_t fresh = any_fresh ? inferred.results.size() : 0;
   if (any_fresh && inferred.results.size() > targets.size() && info.row->infer == lowering::Infer::kLowering) {
     fresh = inferred.results.size() - targets.size();

@@ -342,7 +342,7 @@ Before before_place(Builder& b, bool right) {
   };
 }
 
-// How many of `edges` come before each value: edges sorted along the last dimension, one row for all values or a row for
+// How many of `edges` come before each value: edges sorted along the last dimension, one row for all values or one for
 // each row of values.
 Value search(Builder& b, Value edges, Value values, const Before& before) {
   const DType type = DType::kI32;

@@ -67,6 +67,11 @@ void check_signals() {
   if (PyErr_CheckSignals() != 0) throw py::error_already_set();
 }
 
+void warn(const std::string& message) {
+  const py::gil_scoped_acquire gil;
+  if (PyErr_WarnEx(PyExc_UserWarning, message.c_str(), 1) != 0) throw py::error_already_set();
+}
+
 py::dict compile_stats() {
   engine::CompileStats stats;
   if (engine::client_started()) {
@@ -143,6 +148,7 @@ PYBIND11_MODULE(_C, m) {
   device::register_hooks(&aten::resize_storage);
   aten::register_operators();
   engine::set_interrupt_check(&check_signals);
+  aten::set_warner(&warn);
 
   m.def("initialize", [](const std::map<std::string, std::string>& candidates) {
     const auto get = [&](const char* key) {

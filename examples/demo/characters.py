@@ -11,9 +11,9 @@ from torch import nn
 from examples.demo.job import Run, run_as_process
 
 ALPHABET = string.digits + string.ascii_letters + string.punctuation + " \n"
-WIDTH, HEADS, LAYERS, CONTEXT = 128, 4, 3, 64
-BATCH, STEPS, CORPUS_CHARACTERS = 32, 500, 4_000_000
-SAMPLE_CHARACTERS, TEMPERATURE = 300, 0.6
+WIDTH, HEADS, LAYERS, CONTEXT = 128, 4, 2, 64
+BATCH, STEPS, CORPUS_CHARACTERS = 16, 500, 4_000_000
+SAMPLE_CHARACTERS, TEMPERATURE = 300, 0.8
 PROMPT = '    def __init__(self, name):\n        """'
 
 
@@ -60,7 +60,7 @@ def encode(text: str) -> torch.Tensor:
 
 @torch.no_grad()
 def sample(model: CharacterModel, device: str) -> str:
-    """Continues PROMPT; the window stays on the device and has one size, so nothing compiles after the first character."""
+    """Continues PROMPT. The window stays on the device and has one size: nothing compiles after the first character."""
     window = encode(PROMPT.rjust(CONTEXT, "\n")[-CONTEXT:]).to(device)[None]
     drawn = []
     for _ in range(SAMPLE_CHARACTERS):

@@ -7,7 +7,7 @@ from torch import nn
 
 from examples.demo.job import Run, run_as_process
 
-PATCH, SIDE, WIDTH, HEADS, LAYERS, CLASSES = 2, 8, 64, 4, 3, 10
+PATCH, SIDE, WIDTH, HEADS, LAYERS, CLASSES = 2, 8, 64, 4, 2, 10
 BATCH, EPOCHS, TEST_IMAGES = 64, 20, 360
 
 
@@ -38,23 +38,32 @@ class VisionTransformer(nn.Module):
         return self.head(self.norm(self.blocks(x)).mean(1))
 
 
+def shifted(images: torch.Tensor) -> torch.Tensor:
+    """The images, then all of them moved by a pixel to each side, one after the other: [5 * images, 1, side, side]."""
+    padded = F.pad(images, (1, 1, 1, 1))
+    corners = ((1, 1), (0, 1), (2, 1), (1, 0), (1, 2))
+    return torch.cat([padded[..., y : y + SIDE, x : x + SIDE] for y, x in corners])
+
+
 def train(device: str) -> None:
     digits = load_digits()
     images = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
     labels = torch.tensor(digits.target)
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(1))
-    images, labels = images[order].to(device), labels[order].to(device)
-    test, training = slice(0, TEST_IMAGES), slice(TEST_IMAGES, None)
-    train_images, train_labels = images[training], labels[training]
+    images, labels = images[order], labels[order]
+    test_images, test_labels = images[:TEST_IMAGES].to(device), labels[:TEST_IMAGES].to(device)
+    copies = shifted(images[TEST_IMAGES:])
+    count = len(images) - TEST_IMAGES
+    train_images, train_labels = copies.to(device), labels[TEST_IMAGES:].repeat(len(copies) // count).to(device)
 
     model = VisionTransformer().to(device)
-    batches = len(train_images) // BATCH
+    batches = count // BATCH
     run = Run(total=EPOCHS * batches)
     optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.05)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=2e-3, total_steps=run.total)
     for _ in range(EPOCHS):
-        shuffled = torch.randperm(len(train_images)).to(device)
-        for chosen in shuffled[: batches * BATCH].view(batches, BATCH):
+        shuffled = torch.randperm(count) + count * torch.randint(len(copies) // count, (count,))
+        for chosen in shuffled[: batches * BATCH].view(batches, BATCH).to(device):
             optimizer.zero_grad()
             loss = F.cross_entropy(model(train_images[chosen]), train_labels[chosen])
             loss.backward()
@@ -63,7 +72,7 @@ def train(device: str) -> None:
             run.step(loss.item())
 
     with torch.no_grad():
-        right = (model(images[test]).argmax(-1) == labels[test]).sum().item()
+        right = (model(test_images).argmax(-1) == test_labels).sum().item()
     accuracy = right / TEST_IMAGES
     run.finish(device, score=accuracy, text=f"{100 * accuracy:.1f} % of {TEST_IMAGES} test images")
 
