@@ -28,6 +28,7 @@ using engine::ArrayState;
 
 constexpr size_t kMaxVariants = 8;       // fixed offsets tried before a key's further offsets share one program
 constexpr size_t kMaxVerified = 1 << 16;  // remembered offsets a dynamic operand
+constexpr size_t kManyKernels = 8;        // results of one node from which equal ones are worth compiling once
 constexpr size_t kMaxEntries = 1 << 17;   // keys a process keeps; all are dropped when there are more
 
 struct KeyHash {
@@ -57,18 +58,22 @@ engine::Program* compile(const ir::Graph& graph, const OpInfo& info) {
   std::vector<int64_t> donated;
   for (const auto& [input, output] : graph.donations) donated.push_back(input);
   std::string text;
+  lowering::ModuleTraits module;
   try {
     if (engine::eager_mode() == engine::EagerMode::kDebug) {
       const std::string problem = ir::verify(graph);
       TORCH_INTERNAL_ASSERT(problem.empty(), info.name, ": ", problem);
     }
-    text = lowering::lower_module(graph, options);
+    text = lowering::lower_module(graph, options, &module);
   } catch (const lowering::ArgumentError& e) {
     raise_argument_error(e);
   } catch (const stablehlo::BuildError& e) {
     TORCH_CHECK(false, info.name, " cannot be lowered for the tpu device: ", e.what());
   }
-  return engine::ProgramCache::get().obtain(std::move(text), info.label, std::move(donated));
+  engine::ProgramTraits traits;
+  traits.only_short_trailing_reductions = module.only_short_trailing_reductions;
+  traits.many_equal_kernels = graph.nodes.size() == 1 && graph.nodes.front().results.size() >= kManyKernels;
+  return engine::ProgramCache::get().obtain(std::move(text), info.label, std::move(donated), traits);
 }
 
 // A graph of the one node, and what the kernel does around its program.

@@ -4,15 +4,17 @@
 
 namespace torch_tpu::engine {
 
-pjrt::CompileOptions default_compile_options() {
+pjrt::CompileOptions compile_options(const ProgramTraits& traits) {
   pjrt::CompileOptions options;
   options.compile_portable_executable = client().num_devices() > 1;
-  if (client().platform_name() == "cpu") {
-    // docs/compile-options.md has the measurements.
-    options.env_option_overrides["xla_cpu_use_fusion_emitters"] = false;
-    options.env_option_overrides["xla_cpu_enable_fast_min_max"] = false;  // else maximum and minimum drop NaN
-    options.env_option_overrides["xla_allow_excess_precision"] = false;   // bf16 and f16 round where PyTorch rounds
-  }
+  if (client().platform_name() != "cpu") return options;
+  auto& xla = options.env_option_overrides;
+  xla["xla_cpu_enable_fast_min_max"] = false;  // else maximum and minimum drop NaN
+  xla["xla_allow_excess_precision"] = false;   // bf16 and f16 round where PyTorch rounds
+  // docs/compile-options.md has the measurements behind these.
+  xla["xla_cpu_parallel_codegen_split_count"] = int64_t{1};
+  if (!traits.many_equal_kernels) xla["xla_cpu_use_fusion_emitters"] = false;
+  if (traits.only_short_trailing_reductions) xla["xla_disable_hlo_passes"] = std::string("tree_reduction_rewriter");
   return options;
 }
 

@@ -32,8 +32,7 @@ unsigned pool_size() {
 
 struct ProgramCache::Impl {
   DiskCache disk;
-  pjrt::CompileOptions options = default_compile_options();
-  std::string environment = options.serialize() + client().cache_key();
+  std::string environment = client().cache_key();
 
   mutable std::mutex mutex;
   std::condition_variable work, done;
@@ -44,9 +43,11 @@ struct ProgramCache::Impl {
   std::function<void()> listener;
   CompileStats stats;
 
-  ir::Key key_of(const std::string& text) const {
+  ir::Key key_of(const std::string& text, const ProgramTraits& traits) const {
+    const std::string options = compile_options(traits).serialize();
     ir::KeyHasher hasher;
     hasher.add_bytes(text.data(), text.size());
+    hasher.add_bytes(options.data(), options.size());
     hasher.add_bytes(environment.data(), environment.size());
     return hasher.finish();
   }
@@ -63,7 +64,7 @@ struct ProgramCache::Impl {
       ++stats.disk_errors;
     }
     const auto start = std::chrono::steady_clock::now();
-    auto compiled = pjrt::compile(client(), program.text, options);
+    auto compiled = pjrt::compile(client(), program.text, compile_options(program.traits));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (!compiled.ok()) {
       program.error = "tpu: the compiler refused the program of " + program.name + ": " + compiled.status().str();
@@ -130,8 +131,8 @@ ProgramCache& ProgramCache::get() {
   return *cache;
 }
 
-Program* ProgramCache::obtain(std::string text, std::string name, std::vector<int64_t> donated) {
-  const ir::Key key = impl_->key_of(text);
+Program* ProgramCache::obtain(std::string text, std::string name, std::vector<int64_t> donated, ProgramTraits traits) {
+  const ir::Key key = impl_->key_of(text, traits);
   std::unique_lock lock(impl_->mutex);
   auto& entry = impl_->programs[key];
   if (entry) return entry.get();
@@ -141,6 +142,7 @@ Program* ProgramCache::obtain(std::string text, std::string name, std::vector<in
   program->text = std::move(text);
   program->name = std::move(name);
   program->donated = std::move(donated);
+  program->traits = traits;
   if (impl_->stopping) {
     lock.unlock();
     impl_->build(*program);

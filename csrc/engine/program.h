@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/compile_options.h"
 #include "ir/key.h"
 #include "pjrt/executable.h"
 
@@ -21,6 +22,7 @@ struct Program {
   std::string text;                 // StableHLO; dropped once compiled
   std::string name;                 // operator(s), for reports
   std::vector<int64_t> donated;     // parameters whose memory an output may take
+  ProgramTraits traits;
   std::atomic<State> state{State::kCompiling};
   pjrt::Executable executable;      // kReady
   std::string error;                // kFailed
@@ -37,7 +39,7 @@ class ProgramCache {
   static ProgramCache& get();
 
   // The program of `text`, being loaded or compiled on the pool where it is not there yet. Thread-safe.
-  Program* obtain(std::string text, std::string name, std::vector<int64_t> donated);
+  Program* obtain(std::string text, std::string name, std::vector<int64_t> donated, ProgramTraits traits);
   // Blocks until `program` is ready or failed.
   void wait(const Program& program);
   // Called (on a pool thread) whenever a program becomes ready or fails.

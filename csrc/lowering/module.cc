@@ -129,7 +129,7 @@ class ModuleLowering {
     b_.set_precision(options.precision);
   }
 
-  std::string run() {
+  std::string run(ModuleTraits* traits) {
     for (const ir::ValueSpec& input : graph_.inputs) values_.push_back(parameter(input));
     scalars_.make_parameter();
     for (size_t i = 0; i < graph_.inputs.size(); ++i)
@@ -138,6 +138,7 @@ class ModuleLowering {
     std::vector<Value> results;
     for (int output : graph_.outputs) results.push_back(b_.pad_to_bound(value(output)));
     for (auto [input, output] : graph_.donations) b_.alias(input, output);
+    if (traits != nullptr) traits->only_short_trailing_reductions = b_.only_short_trailing_reductions(kShortReduction);
     return b_.finish(results);
   }
 
@@ -261,8 +262,8 @@ Value placeholder(Builder& b, const ir::ViewSpec& view, std::set<int>& symbols) 
 
 }  // namespace
 
-std::string lower_module(const ir::Graph& graph, const ModuleOptions& options) {
-  return ModuleLowering(graph, options).run();
+std::string lower_module(const ir::Graph& graph, const ModuleOptions& options, ModuleTraits* traits) {
+  return ModuleLowering(graph, options).run(traits);
 }
 
 std::vector<std::optional<Type>> infer_by_lowering(const ir::Node& node,

@@ -449,4 +449,9 @@ std::string Builder::finish(const std::vector<Value>& results, const std::string
 
 int64_t Builder::operation_count() const { return impl_->operations; }
 
+bool Builder::only_short_trailing_reductions(int64_t limit) const {
+  return impl_->longest_trailing_reduction > 0 && impl_->longest_trailing_reduction <= limit &&
+         !impl_->other_reductions;
+}
+
 }  // namespace torch_tpu::stablehlo

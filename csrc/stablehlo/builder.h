@@ -80,6 +80,9 @@ class Builder {
   // The whole module; the builder is spent afterwards. The module's text depends on nothing but the calls made.
   std::string finish(const std::vector<Value>& results, const std::string& module_name = "main");
   int64_t operation_count() const;
+  // Whether there are reductions, all over trailing dimensions of at most `limit` elements, and no transpositions (which
+  // the compiler may fold into a reduction): such programs compile and run better under other options.
+  bool only_short_trailing_reductions(int64_t limit) const;
 
   // -- Constants ------------------------------------------------------------------------------------------------
   Value constant(double value, DType dtype, const Dims& dims = {});   // NaN and infinities too; bounded dims allowed

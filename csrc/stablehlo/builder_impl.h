@@ -85,6 +85,8 @@ struct Builder::Impl {
   std::unordered_map<int, Value> symbols;
   int regions = 0;
   int64_t operations = 0;
+  int64_t longest_trailing_reduction = 0;  // elements
+  bool other_reductions = false;           // over other dimensions, or beside a transposition
   Precision precision = Precision::kDefault;
   bool finished = false;
   std::vector<int> ids;  // of the operands of the operation being printed

@@ -135,9 +135,16 @@ std::vector<Value> Builder::reduce(const std::vector<Value>& xs, const std::vect
   check_inits(kReduce, xs, inits);
   const std::vector<bool> reduced = dim_set(kReduce, dims, xs[0].rank());
   Dims kept;
+  int64_t elements = 1;
   for (int64_t d = 0; d < xs[0].rank(); ++d) {
-    if (!reduced[d]) kept.push_back(xs[0].dims()[d]);
+    if (!reduced[d]) {
+      kept.push_back(xs[0].dims()[d]);
+      impl_->other_reductions |= elements > 1;
+    } else {
+      elements *= xs[0].dims()[d].bound();
+    }
   }
+  impl_->longest_trailing_reduction = std::max(impl_->longest_trailing_reduction, elements);
   std::vector<Type> results;
   for (const Value& x : xs) results.push_back(Type{x.dtype(), kept});
   const std::string combined = impl_->combiner(kReduce, element_types(xs), body);

@@ -79,6 +79,7 @@ Value Builder::transpose(Value x, const std::vector<int64_t>& permutation) {
     fail(kName, "permutation " + describe(permutation) + " does not fit " + x.type().str());
   }
   if (permutation == range(0, x.rank())) return x;
+  impl_->other_reductions = true;
   Dims dims;
   for (const int64_t d : permutation) dims.push_back(x.dims()[d]);
   return impl_->emit(kName, {x}, Type{x.dtype(), std::move(dims)},

@@ -1,0 +1,37 @@
+"""One seed of the fuzz: a starting set of tensors, then views and writes in turn."""
+
+import torch
+
+from tests.fuzz import gradients
+from tests.fuzz.views import view_step
+from tests.fuzz.world import Mismatch, World
+from tests.fuzz.writes import write_step
+
+SHAPES = [(4, 6), (2, 3, 4), (12,), (4, 2)]
+DTYPES = [torch.float32, torch.float32, torch.int32, torch.int64, torch.bool, torch.uint8, torch.bfloat16]
+STEPS = 24
+
+
+def _start(world: World) -> None:
+    shape = world.rng.choice(SHAPES)
+    for _ in range(2):
+        dtype = world.rng.choice(DTYPES)
+        host = torch.arange(torch.Size(shape).numel()).view(shape) % 5
+        if dtype not in (torch.uint8, torch.bool):
+            host = host - 2
+        host = host.to(dtype)
+        world.add(host, host.to("tpu"))
+
+
+def run_seed(seed: int) -> None:
+    """Raises Mismatch, with the steps that lead to it, where the device and the CPU differ."""
+    mode = torch.tpu.EagerMode.DEBUG if seed % 4 == 3 else torch.tpu.EagerMode.STRICT
+    try:
+        with torch.tpu.set_eager_mode(mode):
+            world = World(seed)
+            _start(world)
+            for _ in range(STEPS):
+                (view_step if world.rng.random() < 0.45 else write_step)(world)
+            gradients.run(seed)
+    except Mismatch as error:
+        raise Mismatch(f"seed {seed}\n{error}") from error
