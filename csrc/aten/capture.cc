@@ -8,6 +8,7 @@
 #include "aten/composite.h"
 #include "aten/dtypes.h"
 #include "aten/empty.h"
+#include "aten/fallback.h"
 #include "aten/infer.h"
 #include "device/allocator.h"
 #include "engine/engine.h"
@@ -89,6 +90,16 @@ class Placeholders {
       if (walk_.operands[i].slot == nullptr || walk_.operands[i].same_slot >= 0) continue;
       const ArrayPtr& now = engine::slot_of(tensors_[i].storage().data_ptr())->value;
       if (now != before_[i]) result.emplace_back(static_cast<int>(i), now);
+    }
+    return result;
+  }
+
+  // The operands that the call gave another size.
+  std::vector<ResizePlan> resizes() const {
+    std::vector<ResizePlan> result;
+    for (size_t i = 0; i < tensors_.size(); ++i) {
+      if (tensors_[i].sizes() == walk_.operands[i].impl->sizes()) continue;
+      result.push_back({static_cast<int>(i), c10::DimVector(tensors_[i].sizes())});
     }
     return result;
   }
@@ -175,9 +186,15 @@ void CaptureScope::record(const OpInfo& info, Stack* stack) {
   for (const OperandRef& operand : walk.operands) {
     values.push_back(operand.slot != nullptr ? value_of(operand.slot->value) : -1);
   }
+  if (info.in_turn && order_matters(info, walk)) return run_composite(info, stack);
   const int first = next_;
+  const size_t scalars_before = scalars_.size();
   NodePlan plan = plan_node(info, walk, args, values, first, scalars_, /*numbers_as_constants=*/true);
-  TORCH_INTERNAL_ASSERT(plan.resizes.empty(), info.name, ": an out= argument of another size in a composite kernel");
+  if (!plan.resizes.empty()) {
+    scalars_.resize(scalars_before);
+    apply_resizes(plan.resizes, walk);
+    return record(info, stack);
+  }
   next_ += static_cast<int>(plan.node.results.size());
   const auto value = [&](int result) -> ArrayPtr {
     const ir::Result& r = plan.node.results[static_cast<size_t>(result)];
@@ -255,6 +272,8 @@ bool capture_entry(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IVal
   } catch (const NeedsValue&) {
     return false;
   }
+  entry.resizes = placeholders.resizes();
+  if (!entry.resizes.empty()) return true;
 
   std::vector<ArrayPtr> outputs;
   std::unordered_map<const engine::Slot*, int> shared;

@@ -48,6 +48,10 @@ bool call_functional(const OpInfo& info, Stack& stack) {
   for (size_t i = 0; i < info.args.size(); ++i) {
     if (!info.args[i].is_out) inputs.push_back(stack[i]);
   }
+  if (info.factory) {
+    const at::Tensor& out = stack[static_cast<size_t>(info.written.front())].toTensor();
+    torch::jit::push(inputs, out.scalar_type(), c10::IValue(), out.device(), c10::IValue());
+  }
   info.functional->callBoxed(inputs);
   std::vector<at::Tensor> results;
   for (const c10::IValue& value : inputs) {

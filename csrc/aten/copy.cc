@@ -1,5 +1,6 @@
 // Copies: within the device, between devices, and to and from the host; single numbers read by the host.
 #include <ATen/Functions.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
 #include <torch/library.h>
 
@@ -44,8 +45,19 @@ void check_broadcast(const at::Tensor& self, const at::Tensor& src) {
 }
 
 void copy_on_device(at::Tensor& self, const at::Tensor& src) {
+  // Conjugate and negative views: their bits are no part of an array, so the copy is between the plain tensors.
+  if (self.is_conj() || src.is_conj()) {
+    at::Tensor target = self.is_conj() ? self.conj() : self;
+    const at::Tensor plain = src.is_conj() ? src.conj() : src;
+    return copy_on_device(target, self.is_conj() == src.is_conj() ? plain : at::_conj_physical(plain));
+  }
+  if (self.is_neg() || src.is_neg()) {
+    at::Tensor target = self.is_neg() ? at::_neg_view(self) : self;
+    const at::Tensor plain = src.is_neg() ? at::_neg_view(src) : src;
+    return copy_on_device(target, self.is_neg() == src.is_neg() ? plain : at::neg(plain));
+  }
   if (self.dtype() == src.dtype() && self.sizes() == src.sizes() && self.strides() == src.strides() &&
-      self.is_conj() == src.is_conj() && self.is_neg() == src.is_neg() && covers_storage(self) && covers_storage(src)) {
+      covers_storage(self) && covers_storage(src)) {
     // Arrays never change: both storages may have the same one until either is written to.
     std::lock_guard lock(engine::engine_mutex());
     engine::Slot* from = slot_of(src);
@@ -114,6 +126,7 @@ void copy_to_host(at::Tensor& self, const at::Tensor& src) {
 at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool) {
   if (self.unsafeGetTensorImpl() == src.unsafeGetTensorImpl()) return self;
   check_broadcast(self, src);
+  if (on_device(self)) at::assert_no_internal_overlap(self);
   if (InferScope::active()) return self;
   if (!on_device(self)) {
     copy_to_host(self, src);

@@ -32,7 +32,7 @@ struct FreshPlan {
   int64_t offset = 0;
 };
 
-// An out= argument that takes another size first.
+// An out= argument that takes another size first; the call then starts again.
 struct ResizePlan {
   int operand;
   c10::DimVector sizes;

@@ -78,13 +78,17 @@ Inferred by_iterator(const Walk& walk, c10::ScalarType dtype) {
   return inferred;
 }
 
+// The strides TensorIterator gives a result of the tensor's sizes.
+c10::DimVector kept_strides(const c10::TensorImpl* impl) {
+  if (impl->is_non_overlapping_and_dense()) return c10::DimVector(impl->strides());
+  return c10::DimVector(at::infer_dense_strides(impl->sizes(), impl->strides()));
+}
+
 Inferred like_first(const Walk& walk) {
   TORCH_INTERNAL_ASSERT(!walk.operands.empty());
   const c10::TensorImpl* first = walk.operands.front().impl;
-  ResultMeta meta{true, first->dtype().toScalarType(), c10::DimVector(first->sizes()), {}};
-  meta.strides = first->is_non_overlapping_and_dense()
-                     ? c10::DimVector(first->strides())
-                     : c10::DimVector(at::infer_dense_strides(first->sizes(), first->strides()));
+  ResultMeta meta{true, first->dtype().toScalarType(), c10::DimVector(first->sizes()),
+                  kept_strides(first)};
   Inferred inferred;
   inferred.results.push_back(std::move(meta));
   return inferred;
@@ -99,6 +103,11 @@ Inferred by_lowering(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IV
     scalars.insert(scalars.end(), {DType::kI64, DType::kI64});
   }
   const auto types = lowering::infer_by_lowering(node, scalars);
+  // Pointwise results lie in memory as the first tensor does.
+  const bool keeps = info.row->tolerance == lowering::Tolerance::kElementwise ||
+                     info.row->tolerance == lowering::Tolerance::kTranscendental;
+  const c10::TensorImpl* pointwise =
+      keeps && !walk.operands.empty() && walk.operands.front().slot != nullptr ? walk.operands.front().impl : nullptr;
   Inferred inferred;
   for (const auto& type : types) {
     if (!type) {
@@ -107,7 +116,7 @@ Inferred by_lowering(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IV
     }
     ResultMeta meta{true, to_scalar_type(type->dtype), {}, {}};
     for (const auto& d : type->dims) meta.sizes.push_back(d.fixed());
-    meta.strides = dense_strides(meta.sizes);
+    meta.strides = pointwise && meta.sizes == pointwise->sizes() ? kept_strides(pointwise) : dense_strides(meta.sizes);
     inferred.results.push_back(std::move(meta));
   }
   // One list return takes all results that no other return needs.

@@ -97,8 +97,9 @@ std::shared_ptr<Entry> build_entry(const OpInfo& info, const Walk& walk, c10::Ar
     const int first = static_cast<int>(entry->graph.inputs.size());
     NodePlan plan = plan_node(info, walk, args, values, first, entry->scalars, /*numbers_as_constants=*/false);
     entry->random_draws = info.row->random ? 1 : 0;
-    entry->list_sizes = plan.fresh.list_sizes;
     entry->resizes = plan.resizes;
+    if (!entry->resizes.empty()) return entry;
+    entry->list_sizes = plan.fresh.list_sizes;
     const auto add_output = [&](int result, int operand) {
       const ir::Result& r = plan.node.results[static_cast<size_t>(result)];
       OutputPlan out;
@@ -183,7 +184,7 @@ Variant& add_variant(const OpInfo& info, Entry& entry, const Walk& walk) {
     for (const int operand : written) {
       node.results[target++].view.offset = walk.operands[static_cast<size_t>(operand)].offset;
     }
-    if (!entry.variants.empty() && entry.resizes.empty()) {
+    if (!entry.variants.empty()) {
       const Variant& before = entry.variants.back();
       std::vector<int> slots(walk.operands.size(), -1);
       for (size_t i = 0; i < walk.operands.size(); ++i) {
@@ -224,7 +225,7 @@ void pack_scalars(const Entry& entry, const Variant& variant, const Walk& walk, 
                   c10::SmallVectorImpl<uint32_t>& words) {
   size_t slot = 0;
   for (const NumberRef& n : walk.numbers) {
-    if (!n.dynamic) continue;
+    if (!n.dynamic || n.repeated) continue;
     const stablehlo::DType dtype = entry.scalars[slot++];
     const double value = n.kind == NumberRef::Kind::kFloat ? n.f : static_cast<double>(n.i);
     if (dtype == stablehlo::DType::kF32) {
@@ -260,17 +261,6 @@ std::optional<at::Generator> generator_of(const OpInfo& info, const Stack& stack
   const c10::IValue& value = stack[stack.size() - info.args.size() + static_cast<size_t>(info.generator)];
   if (value.isNone()) return std::nullopt;
   return value.toGenerator();
-}
-
-// out= arguments take their new sizes, and with them perhaps a new slot.
-void apply_resizes(const Entry& entry, Walk& walk) {
-  for (const ResizePlan& resize : entry.resizes) {
-    OperandRef& operand = walk.operands[static_cast<size_t>(resize.operand)];
-    c10::TensorImpl* impl = operand.impl;
-    at::native::resize_output(
-        at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl)), resize.sizes);
-    operand.slot = engine::slot_of(impl->unsafe_storage().data_ptr());
-  }
 }
 
 // Pops the arguments, pushes what the call returns.
@@ -379,6 +369,11 @@ void run_inferring(const OpInfo& info, Stack* stack) {
     push_returns(info, entry, storages, stack);
     return;
   }
+  if (info.form == Form::kInplace && info.structured) {  // for its checks: sizes, casts, overlaps
+    const size_t count = info.args.size();
+    Stack trial(stack->end() - static_cast<int64_t>(count), stack->end());
+    info.handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional, trial);
+  }
   push_returns(info, entry, {}, stack);
 }
 
@@ -412,12 +407,16 @@ void run_operator(const OpInfo& info, Stack* stack) {
     std::unique_lock lock(engine::engine_mutex());
     Walk walk;
     walk_arguments(info, *stack, walk);
+    if (info.in_turn && order_matters(info, walk)) [[unlikely]] {
+      lock.unlock();
+      return run_composite(info, stack);
+    }
     if (const auto found = entries().find(walk.key); found != entries().end()) [[likely]] {
       const std::shared_ptr<Entry> entry = found->second;
-      if (!entry->resizes.empty()) {
+      if (!entry->resizes.empty()) {  // then it is a call on other operands
         lock.unlock();
-        apply_resizes(*entry, walk);
-        lock.lock();
+        apply_resizes(entry->resizes, walk);
+        continue;
       }
       for (Variant& variant : entry->variants) {
         if (fits(variant, *entry, walk)) return run_entry(lock, info, *entry, walk, variant, stack);

@@ -109,7 +109,9 @@ class NodeBuilder {
     out.i = n.i;
     out.f = n.f;
     out.im = n.im;
-    if (n.dynamic && !constants_) {
+    if (n.repeated && !constants_) {
+      out.slot = static_cast<int>(scalars_.size()) - 1;
+    } else if (n.dynamic && !constants_) {
       out.slot = static_cast<int>(scalars_.size());
       scalars_.push_back(n.kind == NumberRef::Kind::kFloat ? float_type_ : DType::kI64);
     }
@@ -201,7 +203,7 @@ c10::ScalarType promoted_type(const OpInfo& info, const Walk& walk) {
     state = at::native::update_result_type_state(as_scalar(n), state);
     any = true;
   }
-  return any ? at::native::result_type(state) : c10::ScalarType::Float;
+  return any ? at::native::result_type(state) : c10::get_default_dtype_as_scalartype();
 }
 
 ir::Node make_node(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args, const std::vector<int>& values,

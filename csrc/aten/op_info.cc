@@ -1,5 +1,6 @@
 #include "aten/op_info.h"
 
+#include <algorithm>
 #include <unordered_map>
 
 namespace torch_tpu::aten {
@@ -32,8 +33,11 @@ ArgKind kind_of(const c10::Argument& arg) {
 
 bool same_type(const c10::Argument& a, const c10::Argument& b) { return *a.real_type() == *b.real_type(); }
 
-// The functional overload of an in-place or out= one: same base name, same arguments without the out= ones.
-std::optional<c10::OperatorHandle> find_functional(const c10::FunctionSchema& schema, Form form) {
+constexpr const char* kFactoryArguments[] = {"dtype", "layout", "device", "pin_memory"};
+
+// The functional overload of an in-place or out= one: same base name, same arguments without the out= ones. With
+// `factory`, those are followed by what a factory takes besides.
+std::optional<c10::OperatorHandle> find_functional(const c10::FunctionSchema& schema, Form form, bool factory) {
   std::string base = schema.name();
   if (form == Form::kInplace) base.pop_back();
   std::vector<const c10::Argument*> wanted;
@@ -53,11 +57,13 @@ std::optional<c10::OperatorHandle> find_functional(const c10::FunctionSchema& sc
     auto handle = c10::Dispatcher::singleton().findSchema({base, overload});
     if (!handle || handle->schema().is_mutable()) continue;
     const auto& candidate = handle->schema().arguments();
-    if (candidate.size() != wanted.size() || handle->schema().returns().empty()) continue;
+    const size_t extra = factory ? std::size(kFactoryArguments) : 0;
+    if (candidate.size() != wanted.size() + extra || handle->schema().returns().empty()) continue;
     bool equal = true;
     for (size_t i = 0; i < wanted.size() && equal; ++i) {
       equal = candidate[i].name() == wanted[i]->name() && same_type(candidate[i], *wanted[i]);
     }
+    for (size_t i = 0; i < extra && equal; ++i) equal = candidate[wanted.size() + i].name() == kFactoryArguments[i];
     if (equal) return handle;
   }
   return std::nullopt;
@@ -110,8 +116,12 @@ OpInfo::OpInfo(const c10::OperatorHandle& op) : handle(op) {
   form = any_out ? Form::kOut : any_written ? Form::kInplace : Form::kFunctional;
   row = find_row(overload_name(schema));
   if (form != Form::kFunctional) {
-    if (form == Form::kOut || label.back() == '_') functional = find_functional(schema, form);
-    if (row == nullptr && functional) row = find_row(overload_name(functional->schema()));
+    if (form == Form::kOut || label.back() == '_') functional = find_functional(schema, form, false);
+    if (form == Form::kOut && row == nullptr && !functional) {
+      functional = find_functional(schema, form, true);
+      factory = functional.has_value();
+    }
+    if (row == nullptr && functional && !factory) row = find_row(overload_name(functional->schema()));
   }
   numbers_static = row == nullptr;
   structured = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
@@ -134,6 +144,11 @@ OpInfo::OpInfo(const c10::OperatorHandle& op) : handle(op) {
     if (info.kind == ArgKind::kIgnored && arg.name() == "generator") generator = static_cast<int>(i);
     args.push_back(std::move(info));
   }
+  static constexpr std::string_view kWriteExpanded[] = {"index_fill_", "masked_fill_", "index_put_", "_index_put_impl_"};
+  writes_expanded = std::ranges::find(kWriteExpanded, label) != std::end(kWriteExpanded);
+  in_turn = composite && std::any_of(written.begin(), written.end(), [this](int argument) {
+    return args[static_cast<size_t>(argument)].kind == ArgKind::kTensorList;
+  });
   for (const c10::Argument& ret : schema.returns()) {
     ReturnInfo info{ret.type()->kind() == c10::TypeKind::ListType ? ReturnKind::kFreshList : ReturnKind::kFresh};
     if (ret.alias_info() != nullptr) {

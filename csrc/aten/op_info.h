@@ -54,6 +54,7 @@ struct OpInfo {
   std::string label;            // "add_": for reports, lives for the process
   Form form = Form::kFunctional;
   std::optional<c10::OperatorHandle> functional;  // of an in-place or out= form, where there is one
+  bool factory = false;  // `functional` also takes dtype, layout, device and pin_memory, which out= stands for
   const lowering::OpRow* row = nullptr;            // of the functional form, or of this overload itself
   std::vector<ArgInfo> args;
   std::vector<ReturnInfo> returns;
@@ -61,6 +62,8 @@ struct OpInfo {
   int generator = -1;           // argument index
   bool numbers_static = false;  // no row: decomposed with its numbers as constants
   bool structured = false;      // has a CompositeExplicitAutogradNonFunctional kernel
+  bool writes_expanded = false;  // takes written tensors whose elements share memory, as the CPU does
+  bool in_turn = false;         // writes lists of tensors, by PyTorch's word one after the other
   bool composite = false;       // has a CompositeExplicitAutograd kernel
 };
 

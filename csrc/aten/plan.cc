@@ -1,5 +1,6 @@
 #include "aten/plan.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/native/Resize.h>
 
 #include <unordered_map>
@@ -72,6 +73,7 @@ class Planner {
 
   void written(int index, const ResultMeta* meta, const std::vector<int>& values) {
     const OperandRef& operand = walk_.operands[static_cast<size_t>(index)];
+    if (!info_.writes_expanded) at::assert_no_internal_overlap(operand.impl);
     ir::Result result;
     result.written = true;
     result.view = view_of(operand.impl, operand.offset);
@@ -79,7 +81,7 @@ class Planner {
     if (meta != nullptr) {
       check_cast(*meta, operand);
       if (c10::IntArrayRef(meta->sizes) != operand.impl->sizes()) {
-        resize(index, *meta, result);
+        resize(index, *meta);
         return place(index, std::move(result));
       }
     }
@@ -118,23 +120,10 @@ class Planner {
                 " can't be cast to the desired output type ", wanted);
   }
 
-  void resize(int index, const ResultMeta& meta, ir::Result& result) {
+  void resize(int index, const ResultMeta& meta) {
     const OperandRef& operand = walk_.operands[static_cast<size_t>(index)];
     TORCH_CHECK(info_.form == Form::kOut, "output with shape ", operand.impl->sizes(),
                 " doesn't match the broadcast shape ", c10::IntArrayRef(meta.sizes));
-    ResultMeta resized{true, operand.impl->dtype().toScalarType(), meta.sizes, {}};
-    resized.strides.resize(meta.sizes.size());
-    int64_t step = 1;
-    for (size_t i = meta.sizes.size(); i-- > 0;) {
-      resized.strides[i] = step;
-      step *= std::max<int64_t>(meta.sizes[i], 1);
-    }
-    const int64_t offset = operand.offset;
-    result.view = view_of_meta(resized);
-    result.view.offset = offset;
-    result.storage_bytes = std::max(
-        result.storage_bytes, bytes_of(resized) + offset * static_cast<int64_t>(c10::elementSize(resized.dtype)));
-    result.value = lowering::value_after_write(result.view, nullptr, result.storage_bytes);
     plan_.resizes.push_back({index, meta.sizes});
   }
 
@@ -146,6 +135,14 @@ class Planner {
 };
 
 }  // namespace
+
+void apply_resizes(const std::vector<ResizePlan>& resizes, const Walk& walk) {
+  for (const ResizePlan& resize : resizes) {
+    c10::TensorImpl* impl = walk.operands[static_cast<size_t>(resize.operand)].impl;
+    at::native::resize_output(
+        at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl)), resize.sizes);
+  }
+}
 
 NodePlan plan_node(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args, const std::vector<int>& values,
                    int first_result, std::vector<stablehlo::DType>& scalars, bool numbers_as_constants) {

@@ -14,8 +14,10 @@ struct NodePlan {
   ir::Node node;
   Inferred fresh;                             // metadata of the new tensors only; result i of the node is fresh i
   std::vector<std::pair<int, int>> writes;    // (operand, result) that ends as the storage's value; one a storage
-  std::vector<ResizePlan> resizes;
+  std::vector<ResizePlan> resizes;            // where there are any, apply them and plan again
 };
+
+void apply_resizes(const std::vector<ResizePlan>& resizes, const Walk& walk);
 
 // Infers, checks and places. `values[i]` is the graph value of the walk's operand i (-1: uninitialised); results are
 // numbered from `first_result`. The operator must have a row. Throws PyTorch's argument errors.

@@ -1,6 +1,7 @@
 #include "aten/register.h"
 
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/core/enum_tag.h>
 #include <torch/library.h>
 
 #include <memory>
@@ -11,6 +12,7 @@
 #include "aten/infer.h"
 #include "aten/kernel.h"
 #include "aten/op_cache.h"
+#include "aten/random_checks.h"
 #include "lowering/table.h"
 
 namespace torch_tpu::aten {
@@ -34,9 +36,25 @@ class BoxedKernel final : public c10::OperatorKernel {
   const OpInfo* info_ = nullptr;  // the same pointer whichever thread sets it
 };
 
+// The same for an operator whose numbers are checked first.
+class CheckedKernel final : public c10::OperatorKernel {
+ public:
+  explicit CheckedKernel(ArgumentCheck check) : check_(std::move(check)) {}
+  void operator()(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
+    if (info_ == nullptr) info_ = &op_info(op);
+    check_(*stack);
+    run_operator(*info_, stack);
+  }
+
+ private:
+  ArgumentCheck check_;
+  const OpInfo* info_ = nullptr;
+};
+
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet, Stack* stack) {
   const OpInfo& info = op_info(op);
-  if (info.row == nullptr && InferScope::active()) throw NoKernel(info.name);
+  // A factory's composite makes the output at its size and calls the out= form to fill it.
+  if (info.row == nullptr && !info.factory && InferScope::active()) throw NoKernel(info.name);
   run_operator(info, stack);
 }
 
@@ -71,6 +89,7 @@ void register_operators() {
     const auto handle = dispatcher.findSchema(name);
     if (!handle) continue;
     const c10::FunctionSchema& schema = handle->schema();
+    if (handle->hasTag(at::Tag::inplace_view)) continue;  // as_strided_ and its like change the tensor, not its values
     if (returns_view(schema) || handle->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) continue;
     if (handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) continue;
     const std::string base = base_name(schema);
@@ -82,7 +101,10 @@ void register_operators() {
                                                           base) == std::end(kCapturedComposites)) {
       continue;
     }
-    library->impl(c10::toString(name).c_str(), torch::CppFunction::makeFromBoxedFunctor(std::make_unique<BoxedKernel>()));
+    ArgumentCheck check = random_check(schema);
+    library->impl(c10::toString(name).c_str(),
+                  check ? torch::CppFunction::makeFromBoxedFunctor(std::make_unique<CheckedKernel>(std::move(check)))
+                        : torch::CppFunction::makeFromBoxedFunctor(std::make_unique<BoxedKernel>()));
   }
   static auto* fallbacks = new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
   fallbacks->fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());

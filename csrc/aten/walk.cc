@@ -2,6 +2,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/DefaultDtype.h>
 #include <c10/core/UndefinedTensorImpl.h>
 
 #include <cmath>
@@ -31,7 +32,8 @@ int64_t double_bits(double value) {
 class Walker {
  public:
   Walker(const OpInfo& info, Walk& walk) : info_(info), walk_(walk), id_(++g_walk) {
-    hasher_.add(reinterpret_cast<uint64_t>(&info));
+    // The default dtype decides what factories and integer divisions give; it is smaller than an OpInfo.
+    hasher_.add(reinterpret_cast<uint64_t>(&info) + static_cast<uint64_t>(c10::get_default_dtype_as_scalartype()));
   }
 
   void run(const Stack& stack) {
@@ -122,6 +124,8 @@ class Walker {
       operand.offset += (static_cast<const char*>(data.get()) - operand.slot->address) /
                         static_cast<int64_t>(impl->dtype().itemsize());
     }
+    // A captured program reads its operands where they lay at the capture.
+    if (info_.row == nullptr) hasher_.add(static_cast<uint64_t>(operand.offset));
     uint64_t alias = 0;
     if (operand.slot->seen_walk == id_) {
       alias = 1u + operand.slot->seen_index;
@@ -214,7 +218,13 @@ class Walker {
       set_number(n, value.toScalar());
     }
     n.dynamic = n.kind != NumberRef::Kind::kComplex && is_dynamic(n, policy);
-    hasher_.add(static_cast<uint64_t>(n.kind) | (n.dynamic ? 16u : 32u));
+    if (walk_.numbers.size() > 1 && n.dynamic) {
+      // Lists of one value (an optimizer's step sizes) make equal kernels, which the compiler builds once.
+      const NumberRef& before = walk_.numbers[walk_.numbers.size() - 2];
+      n.repeated = before.dynamic && before.argument == n.argument && before.kind == n.kind && before.i == n.i &&
+                   double_bits(before.f) == double_bits(n.f);
+    }
+    hasher_.add(static_cast<uint64_t>(n.kind) | (n.dynamic ? 16u : 32u) | (n.repeated ? 64u : 0u));
     if (!n.dynamic) hash_value(n);
   }
 
@@ -275,7 +285,48 @@ class Walker {
   ir::KeyHasher hasher_;
 };
 
+// The bytes from the operand's first element to the end of its last.
+std::pair<int64_t, int64_t> extent(const OperandRef& operand) {
+  const auto item = static_cast<int64_t>(operand.impl->dtype().itemsize());
+  int64_t last = operand.offset;
+  for (int64_t d = 0; d < operand.impl->dim(); ++d) {
+    if (operand.impl->size(d) == 0) return {0, 0};
+    last += (operand.impl->size(d) - 1) * operand.impl->stride(d);
+  }
+  return {operand.offset * item, (last + 1) * item};
+}
+
 }  // namespace
+
+bool order_matters(const OpInfo& info, const Walk& walk) {
+  struct Element {
+    int root, place;  // first operand of the storage, position in its list
+    bool written;
+    std::pair<int64_t, int64_t> bytes;
+  };
+  bool any_shared = false;
+  for (const OperandRef& operand : walk.operands) any_shared |= operand.same_slot >= 0;
+  if (!any_shared) return false;
+  std::vector<Element> elements;
+  int argument = -1, place = 0;
+  for (size_t i = 0; i < walk.operands.size(); ++i) {
+    const OperandRef& operand = walk.operands[i];
+    place = operand.argument == argument ? place + 1 : 0;
+    argument = operand.argument;
+    if (operand.slot == nullptr) continue;
+    elements.push_back({operand.same_slot >= 0 ? operand.same_slot : static_cast<int>(i), place,
+                        info.args[static_cast<size_t>(argument)].written, extent(operand)});
+  }
+  for (const Element& a : elements) {
+    if (!a.written) continue;
+    for (const Element& b : elements) {
+      if (a.root == b.root && a.place != b.place && a.bytes.first < b.bytes.second && b.bytes.first < a.bytes.second) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
 
 void walk_arguments(const OpInfo& info, const Stack& stack, Walk& walk) { Walker(info, walk).run(stack); }
 

@@ -31,6 +31,7 @@ struct NumberRef {
   Kind kind;
   bool dynamic;
   int argument;
+  bool repeated = false;  // equals the number before it in the same list: travels once
   int64_t i = 0;
   double f = 0, im = 0;
 };
@@ -45,6 +46,10 @@ struct Walk {
 // Reads the arguments on top of `stack`. Call with the engine's mutex held. Throws PyTorch's error for tensors on
 // different devices. `device_argument` serves operators without tensor arguments (factories).
 void walk_arguments(const OpInfo& info, const Stack& stack, Walk& walk);
+
+// Whether an element of a list is written that another place of the lists reads or writes: the elements are then to be
+// computed one after the other. For in-place operators on lists.
+bool order_matters(const OpInfo& info, const Walk& walk);
 
 // The IValues of a tensor list argument.
 inline c10::ArrayRef<c10::IValue> list_of(const c10::IValue& value) {

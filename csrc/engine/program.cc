@@ -5,8 +5,11 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
@@ -26,6 +29,19 @@ unsigned pool_size() {
     return std::clamp<unsigned>(static_cast<unsigned>(CPU_COUNT(&mask)), 1, kMaxPoolThreads);
   }
   return 1;
+}
+
+// With $TORCH_TPU_DUMP_DIR set, every program's text goes to <directory>/<key>.mlir, its operators on the first line.
+void dump(const Program& program) {
+  const char* directory = std::getenv("TORCH_TPU_DUMP_DIR");
+  if (directory == nullptr || *directory == 0) return;
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  std::ofstream file(std::filesystem::path(directory) / (program.key.hex() + ".mlir"));
+  file << "// " << program.name << "\n" << program.text;
+  if (!file.flush()) {
+    TORCH_WARN_ONCE("torch.tpu: programs cannot be written to TORCH_TPU_DUMP_DIR=", directory);
+  }
 }
 
 }  // namespace
@@ -54,6 +70,7 @@ struct ProgramCache::Impl {
 
   // Loads or compiles; runs without the mutex.
   void build(Program& program) {
+    dump(program);
     if (auto bytes = disk.read(program.key)) {
       if (auto loaded = pjrt::load(client(), *bytes); loaded.ok()) {
         finish(program, std::move(loaded).value(), /*from_disk=*/true, 0);
@@ -84,6 +101,11 @@ struct ProgramCache::Impl {
   void finish(Program& program, pjrt::Executable executable, bool from_disk, double seconds) {
     program.executable = std::move(executable);
     if (auto needs = program.executable.memory_stats(); needs.ok()) program.temp_bytes = needs->temp;
+    static const bool log = std::getenv("TORCH_TPU_LOG_COMPILES") != nullptr;
+    if (log) {
+      std::fprintf(stderr, "torch.tpu: %s %s (%.0f ms)\n", from_disk ? "loaded" : "compiled", program.name.c_str(),
+                   seconds * 1e3);
+    }
     {
       std::lock_guard lock(mutex);
       if (from_disk) {

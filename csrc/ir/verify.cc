@@ -163,10 +163,11 @@ class Verifier {
       check_slot(node.seed_slot, "the seed", true);
       if (ok()) check_slot(node.seed_slot + 1, "the random offset", true);
     }
-    for (const Result& result : node.results) check_result(result);
-    // An undefined result keeps its number among the values.
-    for (const Result& result : node.results)
+    // A result may be written over an earlier one of the same node. An undefined one keeps its number.
+    for (const Result& result : node.results) {
+      check_result(result);
       values_.push_back(result.undefined ? nullptr : &result.value);
+    }
   }
 
   void check_donations() {

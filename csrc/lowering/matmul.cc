@@ -38,13 +38,79 @@ void check_same_dtype(const Call& c, const Value& x, const Value& y) {
                                       scalar_type_name(y.dtype()));
 }
 
+// The name PyTorch's error texts give a dtype's C++ type.
+const char* cpp_type_name(DType t) {
+  switch (t) {
+    case DType::kPred:
+      return "bool";
+    case DType::kI8:
+      return "signed char";
+    case DType::kI16:
+      return "short int";
+    case DType::kI32:
+      return "int";
+    case DType::kI64:
+      return "long int";
+    case DType::kU8:
+      return "unsigned char";
+    case DType::kF16:
+      return "c10::Half";
+    case DType::kBF16:
+      return "c10::BFloat16";
+    case DType::kF32:
+      return "float";
+    case DType::kF64:
+      return "double";
+    case DType::kC64:
+      return "c10::complex<float>";
+    case DType::kC128:
+      return "c10::complex<double>";
+    default:
+      return scalar_type_name(t);
+  }
+}
+
+// The checks that PyTorch's CPU kernels make of their factors' dtypes, in their words.
+void check_factors(const Call& c, const Value& x, const Value& y) {
+  c.check(x.dtype() == y.dtype(),
+          std::string("expected m1 and m2 to have the same dtype, but got: ") +
+              cpp_type_name(x.dtype()) + " != " + cpp_type_name(y.dtype()));
+}
+
+void check_batches(const Call& c, const Value& x, const Value& y) {
+  c.check(x.dtype() == y.dtype(), std::string("expected scalar type ") +
+                                      scalar_type_name(x.dtype()) + " but found " +
+                                      scalar_type_name(y.dtype()));
+}
+
+void check_summand(const Call& c, const Value& self, const Value& x, const Value& y) {
+  const DType other = self.dtype() == y.dtype() ? x.dtype() : y.dtype();
+  c.check(self.dtype() == other, std::string("self and mat2 must have the same dtype, but got ") +
+                                     scalar_type_name(self.dtype()) + " and " +
+                                     scalar_type_name(other));
+}
+
+void check_vector_sum(const Call& c, const Value& self, const Value& x, const Value& y) {
+  c.check(self.dtype() == x.dtype() && x.dtype() == y.dtype(),
+          std::string("addmv input tensors must have the same dtype, but got ") +
+              scalar_type_name(self.dtype()) + ", " + scalar_type_name(x.dtype()) + ", and " +
+              scalar_type_name(y.dtype()));
+}
+
 Values lower_mm(Call& c) {
   const DType out = c.out().dtype;
-  return {c.b.convert(product(c.b, c.tensor("self"), c.tensor("mat2"), opmath(out)), out)};
+  const Value x = c.tensor("self"), y = c.tensor("mat2");
+  if (x.rank() == 3) {
+    check_batches(c, x, y);
+  } else {
+    check_factors(c, x, y);
+  }
+  return {c.b.convert(product(c.b, x, y, opmath(out)), out)};
 }
 
 Values lower_addmm(Call& c) {
   const DType out = c.out().dtype;
+  check_summand(c, c.tensor("self"), c.tensor("mat1"), c.tensor("mat2"));
   const Value p = product(c.b, c.tensor("mat1"), c.tensor("mat2"), opmath(out));
   return {c.b.convert(affine(c, c.tensor("self"), p), out)};
 }
@@ -52,6 +118,7 @@ Values lower_addmm(Call& c) {
 Values lower_addmm_activation(Call& c) {
   Builder& b = c.b;
   const DType out = c.out().dtype;
+  check_summand(c, c.tensor("self"), c.tensor("mat1"), c.tensor("mat2"));
   const Value x =
       affine(c, c.tensor("self"), product(b, c.tensor("mat1"), c.tensor("mat2"), opmath(out)));
   if (!c.boolean("use_gelu")) return {b.convert(b.max(x, b.like(x, 0)), out)};
@@ -63,8 +130,13 @@ Values lower_addmm_activation(Call& c) {
 
 Values lower_baddbmm(Call& c) {
   const DType out = c.out().dtype;
-  const Value p = product(c.b, c.tensor("batch1"), c.tensor("batch2"), opmath(out));
-  return {c.b.convert(affine(c, c.tensor("self"), p), out)};
+  const Value x = c.tensor("batch1"), y = c.tensor("batch2"), self = c.tensor("self");
+  c.check(self.dtype() == x.dtype(),
+          std::string("Input dtypes must be the same, got: input ") + cpp_type_name(self.dtype()) +
+              ", batch1: " + cpp_type_name(x.dtype()) + ", batch2: " + cpp_type_name(y.dtype()));
+  check_batches(c, x, y);
+  const Value p = product(c.b, x, y, opmath(out));
+  return {c.b.convert(affine(c, self, p), out)};
 }
 
 Values lower_addbmm(Call& c) {
@@ -77,7 +149,7 @@ Values lower_addbmm(Call& c) {
   c.check(x.dim(2) == y.dim(1), "Incompatible matrix sizes for bmm (" + x.dim(1).str() + "x" +
                                     x.dim(2).str() + " and " + y.dim(1).str() + "x" +
                                     y.dim(2).str() + ")");
-  check_same_dtype(c, x, y);
+  check_summand(c, self, x, y);
   const Value p = b.dot_general(x, y, {}, {}, {0, 2}, {0, 1}, opmath(x.dtype()));
   check_broadcast(c, self.dims(), p.dims());
   return {b.convert(affine(c, self, p), self.dtype())};
@@ -98,11 +170,14 @@ Values lower_addr(Call& c) {
 
 Values lower_mv(Call& c) {
   const DType out = c.out().dtype;
+  // PyTorch computes it as an addmv whose sum has the vector's dtype.
+  check_vector_sum(c, c.tensor("vec"), c.tensor("self"), c.tensor("vec"));
   return {c.b.convert(product(c.b, c.tensor("self"), c.tensor("vec"), opmath(out)), out)};
 }
 
 Values lower_addmv(Call& c) {
   const DType out = c.out().dtype;
+  check_vector_sum(c, c.tensor("self"), c.tensor("mat"), c.tensor("vec"));
   const Value p = product(c.b, c.tensor("mat"), c.tensor("vec"), opmath(out));
   return {c.b.convert(affine(c, c.tensor("self"), p), out)};
 }

@@ -12,7 +12,7 @@ from examples.demo.job import Run, run_as_process
 
 ALPHABET = string.digits + string.ascii_letters + string.punctuation + " \n"
 WIDTH, HEADS, LAYERS, CONTEXT = 128, 4, 2, 64
-BATCH, STEPS, CORPUS_CHARACTERS = 16, 500, 4_000_000
+BATCH, STEPS, CORPUS_CHARACTERS = 16, 350, 4_000_000
 SAMPLE_CHARACTERS, TEMPERATURE = 300, 0.8
 PROMPT = '    def __init__(self, name):\n        """'
 

@@ -28,7 +28,7 @@ class Block(nn.Module):
 class VisionTransformer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.patches = nn.Conv2d(1, WIDTH, kernel_size=PATCH, stride=PATCH)
+        self.patches = nn.Conv2d(1, WIDTH, kernel_size=2 * PATCH, stride=PATCH, padding=PATCH // 2)  # overlapping
         self.positions = nn.Parameter(0.02 * torch.randn((SIDE // PATCH) ** 2, WIDTH))
         self.blocks = nn.Sequential(*(Block() for _ in range(LAYERS)))
         self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, CLASSES)
@@ -38,13 +38,6 @@ class VisionTransformer(nn.Module):
         return self.head(self.norm(self.blocks(x)).mean(1))
 
 
-def shifted(images: torch.Tensor) -> torch.Tensor:
-    """The images, then all of them moved by a pixel to each side, one after the other: [5 * images, 1, side, side]."""
-    padded = F.pad(images, (1, 1, 1, 1))
-    corners = ((1, 1), (0, 1), (2, 1), (1, 0), (1, 2))
-    return torch.cat([padded[..., y : y + SIDE, x : x + SIDE] for y, x in corners])
-
-
 def train(device: str) -> None:
     digits = load_digits()
     images = torch.tensor(digits.images, dtype=torch.float32)[:, None] / 16
@@ -52,20 +45,18 @@ def train(device: str) -> None:
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(1))
     images, labels = images[order], labels[order]
     test_images, test_labels = images[:TEST_IMAGES].to(device), labels[:TEST_IMAGES].to(device)
-    copies = shifted(images[TEST_IMAGES:])
-    count = len(images) - TEST_IMAGES
-    train_images, train_labels = copies.to(device), labels[TEST_IMAGES:].repeat(len(copies) // count).to(device)
+    train_images, train_labels = images[TEST_IMAGES:].to(device), labels[TEST_IMAGES:].to(device)
 
     model = VisionTransformer().to(device)
-    batches = count // BATCH
+    batches = len(train_images) // BATCH
     run = Run(total=EPOCHS * batches)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.05)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=2e-3, weight_decay=0.3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, max_lr=2e-3, total_steps=run.total)
     for _ in range(EPOCHS):
-        shuffled = torch.randperm(count) + count * torch.randint(len(copies) // count, (count,))
-        for chosen in shuffled[: batches * BATCH].view(batches, BATCH).to(device):
+        order = torch.randperm(len(train_images))[: batches * BATCH].to(device)
+        for chosen in order.view(batches, BATCH):
             optimizer.zero_grad()
-            loss = F.cross_entropy(model(train_images[chosen]), train_labels[chosen])
+            loss = F.cross_entropy(model(train_images[chosen]), train_labels[chosen], label_smoothing=0.1)
             loss.backward()
             optimizer.step()
             schedule.step()

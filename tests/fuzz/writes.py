@@ -1,11 +1,10 @@
 """Steps that write to a live tensor, or change what memory it names."""
 
-import random
 from collections.abc import Callable
 
 import torch
 
-from tests.fuzz.world import Tensors, World, occupied, overlaps_itself, same_storage
+from tests.fuzz.world import Tensors, World, done, occupied, overlaps_itself, same_storage
 
 Write = tuple[str, Callable[[Tensors], torch.Tensor | None]]
 
@@ -52,22 +51,22 @@ def move(world: World, i: int) -> Write | None:
     kind, n, start = rng.randrange(6), number(world, t), rng.randrange(3)
     host = values(t, start)
     if kind == 0:
-        return f"x{i}.fill_({n})", lambda ts: ts[i].fill_(n) and None
+        return f"x{i}.fill_({n})", lambda ts: done(ts[i].fill_(n))
     if kind == 1:
-        return f"x{i}.zero_()", lambda ts: ts[i].zero_() and None
+        return f"x{i}.zero_()", lambda ts: done(ts[i].zero_())
     if kind == 2:
-        return f"x{i}.copy_(from the host, {start})", lambda ts: ts[i].copy_(host) and None
+        return f"x{i}.copy_(from the host, {start})", lambda ts: done(ts[i].copy_(host))
     if kind == 3:
         return f"x{i}[...] = device values {start}", lambda ts: ts[i].__setitem__(..., on(ts, host))
-    if kind == 4 and t.dim():
+    if kind == 4 and t.dim() and t.shape[0]:
         row = host[0]
-        return f"x{i}.copy_(broadcast row, {start})", lambda ts: ts[i].copy_(on(ts, row)) and None
+        return f"x{i}.copy_(broadcast row, {start})", lambda ts: done(ts[i].copy_(on(ts, row)))
     j = source_for(world, i, same_dtype=False)
     if j is None:
         return None
     if world.is_marked(world.cpu[j]):
         world.mark(t)
-    return f"x{i}.copy_(x{j})", lambda ts: ts[i].copy_(ts[j]) and None
+    return f"x{i}.copy_(x{j})", lambda ts: done(ts[i].copy_(ts[j]))
 
 
 def arithmetic(world: World, i: int) -> Write | None:
@@ -76,18 +75,18 @@ def arithmetic(world: World, i: int) -> Write | None:
         return None
     n, host = number(world, t), values(t, rng.randrange(3))
     simple: list[Write] = [
-        (f"x{i}.add_({n})", lambda ts: ts[i].add_(n) and None),
-        (f"x{i}.mul_({n})", lambda ts: ts[i].mul_(n) and None),
-        (f"x{i}.sub_(values, alpha=2)", lambda ts: ts[i].sub_(on(ts, host), alpha=2) and None),
-        (f"x{i}.clamp_(0, 2)", lambda ts: ts[i].clamp_(0, 2) and None),
-        (f"x{i}.neg_()", lambda ts: ts[i].neg_() and None),
-        (f"x{i}.add_(x{i})", lambda ts: ts[i].add_(ts[i]) and None),
-        (f"torch.mul(x{i}, {n}, out=x{i})", lambda ts: torch.mul(ts[i], n, out=ts[i]) and None),
-        (f"torch.add(values, 1, out=x{i})", lambda ts: torch.add(on(ts, host), 1, out=ts[i]) and None),
-        (f"torch.flip(values, out) to x{i}", lambda ts: ts[i].copy_(on(ts, host).flip(-1)) and None),
-        (f"cumsum_ of x{i}", lambda ts: ts[i].cumsum_(0) and None),
+        (f"x{i}.add_({n})", lambda ts: done(ts[i].add_(n))),
+        (f"x{i}.mul_({n})", lambda ts: done(ts[i].mul_(n))),
+        (f"x{i}.sub_(values, alpha=2)", lambda ts: done(ts[i].sub_(on(ts, host), alpha=2))),
+        (f"x{i}.clamp_(0, 2)", lambda ts: done(ts[i].clamp_(0, 2))),
+        (f"x{i}.neg_()", lambda ts: done(ts[i].neg_())),
+        (f"x{i}.add_(x{i})", lambda ts: done(ts[i].add_(ts[i]))),
+        (f"torch.mul(x{i}, {n}, out=x{i})", lambda ts: done(torch.mul(ts[i], n, out=ts[i]))),
+        (f"torch.add(values, 1, out=x{i})", lambda ts: done(torch.add(on(ts, host), 1, out=ts[i]))),
+        (f"torch.flip(values, out) to x{i}", lambda ts: done(ts[i].copy_(on(ts, host).flip(-1)))),
+        (f"cumsum_ of x{i}", lambda ts: done(ts[i].cumsum_(0))),
         (f"foreach_add_ of x{i}", lambda ts: torch._foreach_add_([ts[i]], n)),
-        (f"logical_not_ of x{i}", lambda ts: ts[i].logical_not_() and None),
+        (f"logical_not_ of x{i}", lambda ts: done(ts[i].logical_not_())),
     ]
     text, act = rng.choice(simple)
     if rng.random() < 0.3:
@@ -95,10 +94,10 @@ def arithmetic(world: World, i: int) -> Write | None:
         if j is not None and world.computes(world.cpu[j]):
             return rng.choice(
                 [
-                    (f"x{i}.add_(x{j})", lambda ts: ts[i].add_(ts[j]) and None),
-                    (f"torch.sub(x{j}, 1, out=x{i})", lambda ts: torch.sub(ts[j], 1, out=ts[i]) and None),
+                    (f"x{i}.add_(x{j})", lambda ts: done(ts[i].add_(ts[j]))),
+                    (f"torch.sub(x{j}, 1, out=x{i})", lambda ts: done(torch.sub(ts[j], 1, out=ts[i]))),
                     (f"foreach_add_([x{i}, x{j}])", lambda ts: torch._foreach_add_([ts[i], ts[j]], 1)),
-                    (f"x{i}.mul_(x{j})", lambda ts: ts[i].mul_(ts[j]) and None),
+                    (f"x{i}.mul_(x{j})", lambda ts: done(ts[i].mul_(ts[j]))),
                 ]
             )
     return text, act
@@ -112,14 +111,14 @@ def indexed(world: World, i: int) -> Write | None:
     dim = rng.randrange(t.dim())
     mask = torch.arange(t.numel()).view(t.shape) % 3 == 0
     rows = torch.tensor([t.shape[0] - 1, 0]) if t.shape[0] > 1 else torch.tensor([0])
-    index = (torch.zeros_like(t, dtype=torch.int64) + torch.arange(t.shape[dim]).view([-1] + [1] * (t.dim() - 1 - dim)))
+    index = torch.zeros_like(t, dtype=torch.int64) + torch.arange(t.shape[dim]).view([-1] + [1] * (t.dim() - 1 - dim))
     index = index.flip(dim)
     part = host[: len(rows)]
     step = rng.choice([1, 2])
     inner = (slice(None),) * dim + (slice(None, None, step),)
     accumulate = rng.random() < 0.5 and world.computes(t)
     choices: list[Write] = [
-        (f"x{i}.masked_fill_({n})", lambda ts: ts[i].masked_fill_(on(ts, mask), n) and None),
+        (f"x{i}.masked_fill_({n})", lambda ts: done(ts[i].masked_fill_(on(ts, mask), n))),
         (f"x{i}[mask] = {n}", lambda ts: ts[i].__setitem__(on(ts, mask), n)),
         (f"x{i}[0] = {n}", lambda ts: ts[i].__setitem__(0, n)),
         (f"x{i}[::{step} in dim {dim}] = {n}", lambda ts: ts[i].__setitem__(inner, n)),
@@ -128,19 +127,19 @@ def indexed(world: World, i: int) -> Write | None:
         (f"x{i}[rows] = values", lambda ts: ts[i].__setitem__(on(ts, rows), on(ts, part))),
         (
             f"x{i}.index_put_(rows, accumulate={accumulate})",
-            lambda ts: ts[i].index_put_((on(ts, rows),), on(ts, part), accumulate) and None,
+            lambda ts: done(ts[i].index_put_((on(ts, rows),), on(ts, part), accumulate)),
         ),
-        (f"x{i}.scatter_({dim}, {n})", lambda ts: ts[i].scatter_(dim, on(ts, index), n) and None),
-        (f"x{i}.scatter_({dim}, values)", lambda ts: ts[i].scatter_(dim, on(ts, index), on(ts, host)) and None),
-        (f"x{i}.index_fill_(0, {n})", lambda ts: ts[i].index_fill_(0, on(ts, rows), n) and None),
-        (f"x{i}.index_copy_(0)", lambda ts: ts[i].index_copy_(0, on(ts, rows), on(ts, part)) and None),
-        (f"x{i}.masked_scatter_", lambda ts: ts[i].masked_scatter_(on(ts, mask), on(ts, host)) and None),
+        (f"x{i}.scatter_({dim}, {n})", lambda ts: done(ts[i].scatter_(dim, on(ts, index), n))),
+        (f"x{i}.scatter_({dim}, values)", lambda ts: done(ts[i].scatter_(dim, on(ts, index), on(ts, host)))),
+        (f"x{i}.index_fill_(0, {n})", lambda ts: done(ts[i].index_fill_(0, on(ts, rows), n))),
+        (f"x{i}.index_copy_(0)", lambda ts: done(ts[i].index_copy_(0, on(ts, rows), on(ts, part)))),
+        (f"x{i}.masked_scatter_", lambda ts: done(ts[i].masked_scatter_(on(ts, mask), on(ts, host)))),
     ]
     if world.computes(t):
         choices += [
-            (f"x{i}.scatter_add_({dim})", lambda ts: ts[i].scatter_add_(dim, on(ts, index), on(ts, host)) and None),
-            (f"x{i}.index_add_(0)", lambda ts: ts[i].index_add_(0, on(ts, rows), on(ts, part)) and None),
-            (f"x{i}[0] += 1", lambda ts: ts[i][0].add_(1) and None),
+            (f"x{i}.scatter_add_({dim})", lambda ts: done(ts[i].scatter_add_(dim, on(ts, index), on(ts, host)))),
+            (f"x{i}.index_add_(0)", lambda ts: done(ts[i].index_add_(0, on(ts, rows), on(ts, part)))),
+            (f"x{i}[0] += 1", lambda ts: done(ts[i][0].add_(1))),
         ]
     return rng.choice(choices)
 
@@ -175,16 +174,16 @@ def memory(world: World, i: int) -> Write | None:
 
     choices: list[Write] = [
         (f"x{i}.resize_(3, 5)", bigger),
-        (f"x{i}.resize_(2)", lambda ts: ts[i].resize_(2) and None if ts[i].numel() > 2 else None),
+        (f"x{i}.resize_(2)", lambda ts: done(ts[i].resize_(2)) if ts[i].numel() > 2 else None),
         (f"x{i}'s storage resized to 0 and back", emptied_and_back),
         (f"x{i}'s storage grown", grown),
-        (f"x{i}.transpose_(0, -1)", lambda ts: ts[i].transpose_(0, -1) and None),
-        (f"x{i}.unsqueeze_(0)", lambda ts: ts[i].unsqueeze_(0) and None),
-        (f"x{i}.squeeze_()", lambda ts: ts[i].squeeze_() and None),
+        (f"x{i}.transpose_(0, -1)", lambda ts: done(ts[i].transpose_(0, -1))),
+        (f"x{i}.unsqueeze_(0)", lambda ts: done(ts[i].unsqueeze_(0))),
+        (f"x{i}.squeeze_()", lambda ts: done(ts[i].squeeze_())),
     ]
     if t.dtype == world.cpu[j].dtype:
         choices += [
-            (f"x{i}.set_(x{j})", lambda ts: ts[i].set_(ts[j]) and None),
+            (f"x{i}.set_(x{j})", lambda ts: done(ts[i].set_(ts[j]))),
             (f"x{i}.data = x{j}", data),
         ]
     return rng.choice(choices)

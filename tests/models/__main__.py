@@ -19,10 +19,10 @@ LIMIT_SECONDS = 1200
 HEAD = """\
 # Models
 
-Tiny models of the transformers library with random weights (width 64, two layers), the same on the CPU and on the device,
-float32. Compared: outputs and loss (1e-5 relative), every gradient (1e-4 of the largest), which gradients are `None`,
-one AdamW step, tied weights, a `state_dict` round trip, and for decoders 16 greedy tokens through the cache. A third
-training step must make no new program. Written by `make models`.
+Tiny models of the transformers library with random weights (width 64, two layers), the same on the CPU and on the
+device, float32. Compared: outputs and loss (1e-5 relative), every gradient (1e-4 of the largest), which gradients are
+`None`, one AdamW step, tied weights, a `state_dict` round trip, and for decoders 16 greedy tokens through the cache. A
+third training step must make no new program. Written by `make models`.
 
 Programs: forward alone; with backward and optimizer; with generation. Seconds: everything that the device did in a new
 process with an empty program cache, compilation included, beside the CPU's own work; a second process compiles nothing.

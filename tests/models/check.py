@@ -20,7 +20,7 @@ from tests.models import zoo
 
 LOSS_TOLERANCE = 1e-5  # relative
 OUTPUT_TOLERANCE = 1e-4  # of the largest magnitude
-GRADIENT_TOLERANCE = 1e-4  # of the largest magnitude in the tensor, or of the model's median where that is tiny
+GRADIENT_TOLERANCE = 1e-4  # of the largest magnitude in the tensor, or a hundredth of the model's median
 LEARNING_RATE = 1e-3
 NEW_TOKENS = 16
 
@@ -67,26 +67,37 @@ def _distance(found: torch.Tensor, expected: torch.Tensor) -> str:
     return f"off by {float((found.detach().cpu() - expected).abs().max()):.3g} of {float(expected.abs().max()):.3g}"
 
 
+def _gradient_floor(model: torch.nn.Module) -> float:
+    """A magnitude that is small among the gradients of `model`: a hundredth of the median of their largest elements."""
+    scales = sorted(float(p.grad.abs().max()) for p in model.parameters() if p.grad is not None)
+    return 1e-2 * scales[len(scales) // 2]
+
+
 def _compare_gradients(failures: Failures, model: torch.nn.Module, reference: torch.nn.Module) -> None:
     expected = dict(reference.named_parameters())
-    scales = sorted(float(p.grad.abs().max()) for p in expected.values() if p.grad is not None)
-    floor = 1e-2 * scales[len(scales) // 2]
+    floor = _gradient_floor(reference)
     for name, parameter in model.named_parameters():
         right = expected[name].grad
         if (parameter.grad is None) != (right is None):
-            failures.append(f"grad of {name} is {'None' if parameter.grad is None else 'not None'}, on the CPU it is not")
+            failures.append(
+                f"grad of {name} is {'None' if parameter.grad is None else 'not None'}, on the CPU it is not"
+            )
         elif right is not None and not _close(parameter.grad, right, GRADIENT_TOLERANCE, floor):
             failures.append(f"grad of {name} {_distance(parameter.grad, right)}")
 
 
 def _compare_step(failures: Failures, model: torch.nn.Module, reference: torch.nn.Module) -> None:
-    """After one step of AdamW, whose first update is about the learning rate times the gradient's sign."""
+    """After one step of AdamW, whose first update is about the learning rate times the gradient's sign.
+
+    Gradients that are only rounding (a key's bias under softmax) have no certain sign.
+    """
     expected = dict(reference.named_parameters())
+    floor = _gradient_floor(reference)
     for name, parameter in model.named_parameters():
         right = expected[name]
         error = (parameter.detach().cpu() - right.detach()).abs()
         gradient = right.grad if right.grad is not None else torch.zeros_like(right)
-        sure = gradient.abs() > 1e-2 * gradient.abs().max()
+        sure = gradient.abs() > 1e-2 * max(float(gradient.abs().max()), floor)
         failures.expect(
             bool((error <= 2.1 * LEARNING_RATE).all()) and bool((error[sure] <= 1e-2 * LEARNING_RATE).all()),
             f"{name} after AdamW is off by {float(error.max()):.3g}",
@@ -123,7 +134,9 @@ def _programs() -> int:
     return int(stats["compilations"] + stats["disk_hits"])
 
 
-def _forward(failures: Failures, model: torch.nn.Module, reference: torch.nn.Module, case: zoo.Case, inputs: Any) -> None:
+def _forward(
+    failures: Failures, model: torch.nn.Module, reference: torch.nn.Module, case: zoo.Case, inputs: Any
+) -> None:
     with torch.no_grad():
         expected = reference(**case.inputs)
         found = model(**inputs)

@@ -141,9 +141,7 @@ def bert() -> Case:
     mask[1, -4:] = 0
     labels = torch.where(torch.rand(BATCH, LENGTH) < 0.3, tokens, -100)
     labels[0, 1] = tokens[0, 1]
-    return Case(
-        transformers.BertForMaskedLM(config), {"input_ids": tokens, "attention_mask": mask, "labels": labels}
-    )
+    return Case(transformers.BertForMaskedLM(config), {"input_ids": tokens, "attention_mask": mask, "labels": labels})
 
 
 def t5() -> Case:
@@ -156,9 +154,7 @@ def t5() -> Case:
     mask = torch.ones_like(tokens)
     mask[1, -4:] = 0
     source = {"input_ids": tokens, "attention_mask": mask}
-    return Case(
-        transformers.T5ForConditionalGeneration(config), {**source, "labels": _tokens(BATCH, PROMPT)}, source
-    )
+    return Case(transformers.T5ForConditionalGeneration(config), {**source, "labels": _tokens(BATCH, PROMPT)}, source)
 
 
 def vit() -> Case:

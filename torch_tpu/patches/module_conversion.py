@@ -19,7 +19,7 @@ def apply() -> None:
 
 
 def _apply_script_module(module: Any, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
-    """As `Module._apply`: in place where the type allows, else a new tensor for all attributes that held the old one."""
+    """As `Module._apply`: in place where the type allows, else a new tensor wherever the old one was held."""
     converted: dict[int, Any] = {}
     for part in module.modules() if recurse else (module,):
         for tensors in (part._parameters, part._buffers):

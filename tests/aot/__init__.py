@@ -1,0 +1,1 @@
+"""The programs of whole models compiled for TPUs that are not there."""

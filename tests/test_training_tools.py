@@ -1,0 +1,172 @@
+"""Autocast, gradient scaling, checkpointing, functional transforms, hooks and higher derivatives agree with the CPU."""
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.utils.checkpoint import checkpoint
+
+
+def both(build):
+    """build(device) on the CPU and on the device, results compared."""
+    want, got = build("cpu"), build("tpu")
+    torch.testing.assert_close([t.cpu() for t in got], list(want), rtol=2e-5, atol=1e-6)
+
+
+def network(device):
+    torch.manual_seed(1)
+    return nn.Sequential(nn.Linear(4, 8), nn.GELU(), nn.Linear(8, 2)).to(device)
+
+
+def data(device):
+    return (torch.arange(12.0).view(3, 4) / 10 - 0.5).to(device)
+
+
+def grads(net):
+    return [p.grad for p in net.parameters()]
+
+
+def test_autocast():
+    net = network("tpu")
+    with torch.autocast("tpu", dtype=torch.bfloat16):
+        out = net(data("tpu"))
+        assert out.dtype == torch.bfloat16
+        assert torch.tensor([1.0], device="tpu").exp().dtype == torch.float32
+        assert functional.softmax(out, -1).dtype == torch.float32
+        with torch.autocast("tpu", enabled=False):
+            assert net(data("tpu")).dtype == torch.float32
+    out.float().sum().backward()
+    assert all(p.grad.dtype == torch.float32 for p in net.parameters())
+    torch.testing.assert_close(out.float().cpu(), network("cpu")(data("cpu")), rtol=0.05, atol=0.02)
+    assert torch.get_autocast_dtype("tpu") == torch.bfloat16
+
+
+def test_gradient_scaler():
+    net = network("tpu")
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    scaler = torch.amp.GradScaler("tpu", init_scale=8.0, growth_interval=1)
+    before = copy.deepcopy(net.state_dict())
+    scaler.scale(net(data("tpu")).sum()).backward()
+    scaled = [p.grad.clone() for p in net.parameters()]
+    scaler.unscale_(optimizer)
+    torch.testing.assert_close([p.grad * 8 for p in net.parameters()], scaled)
+    scaler.step(optimizer)
+    scaler.update()
+    assert scaler.get_scale() == 16.0
+    assert not torch.equal(before["0.weight"], net[0].weight)
+    before = copy.deepcopy(net.state_dict())
+    optimizer.zero_grad()
+    scaler.scale(net(data("tpu")).sum() * float("inf")).backward()
+    scaler.step(optimizer)
+    scaler.update()
+    assert scaler.get_scale() == 8.0
+    assert torch.equal(before["0.weight"], net[0].weight)
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_checkpoint(reentrant):
+    def build(device):
+        net, x = network(device), data(device).requires_grad_()
+        checkpoint(net, x, use_reentrant=reentrant).square().sum().backward()
+        return [x.grad, *grads(net)]
+
+    both(build)
+
+
+def test_checkpoint_repeats_dropout():
+    net = nn.Sequential(nn.Linear(4, 64), nn.Dropout(0.5)).to("tpu")
+    x = data("tpu").requires_grad_()
+    out = checkpoint(net, x, use_reentrant=False)
+    out.sum().backward()
+    kept = (out != 0).float()
+    torch.testing.assert_close(x.grad, kept @ net[0].weight * 2)
+
+
+def test_functional_transforms():
+    def build(device):
+        net, x = network(device), data(device)
+        params = {name: p.detach() for name, p in net.named_parameters()}
+
+        def loss(params, row):
+            return torch.func.functional_call(net, params, (row,)).square().sum()
+
+        per_row = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0))(params, x)
+        jacobian = torch.func.jacrev(torch.sin)(x[0])
+        return [*per_row.values(), jacobian, torch.func.vmap(lambda row: row * 2 + row.sum())(x)]
+
+    both(build)
+
+
+def test_second_derivatives():
+    def build(device):
+        net, x = network(device), data(device).requires_grad_()
+        (first,) = torch.autograd.grad(net(x).pow(3).sum(), x, create_graph=True)
+        first.square().sum().backward()
+        return [first.detach(), x.grad, *grads(net)[:3]]
+
+    both(build)
+
+
+def test_hooks_and_accumulation():
+    def build(device):
+        net, seen = network(device), []
+        net[0].weight.register_hook(lambda g: g * 2)
+        net[0].register_forward_hook(lambda module, inputs, out: seen.append(out.detach()))
+        for _ in range(2):
+            net(data(device)).sum().backward()
+        return [*seen, *grads(net)]
+
+    both(build)
+
+
+def test_clipping_and_norms():
+    def build(device):
+        net = network(device)
+        net(data(device)).square().sum().backward()
+        total = nn.utils.clip_grad_norm_(net.parameters(), 0.1)
+        return [total, *grads(net)]
+
+    both(build)
+
+
+def test_in_place_errors_are_pytorchs():
+    x = torch.ones(2, device="tpu", requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad is being used in an in-place"):
+        x.add_(1)
+    y = x.exp()
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+    with torch.inference_mode():
+        z = torch.ones(2, device="tpu") * 2
+    with pytest.raises(RuntimeError, match=r"[Ii]nference tensor"):
+        (x * z).sum().backward()
+
+
+def test_custom_function():
+    class Double(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return grad * x
+
+    x = torch.tensor([1.0, 3.0], device="tpu", requires_grad=True)
+    Double.apply(x).sum().backward()
+    assert x.grad.tolist() == [1.0, 3.0]
+
+
+def test_anomaly_mode_names_the_operator():
+    x = torch.tensor([-1.0], device="tpu", requires_grad=True)
+    with (
+        pytest.warns(UserWarning, match="Traceback of forward call"),
+        torch.autograd.detect_anomaly(),
+        pytest.raises(RuntimeError, match="SqrtBackward0"),
+    ):
+        x.sqrt().sum().backward()
