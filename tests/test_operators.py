@@ -155,7 +155,10 @@ def test_layouts(name):
     base = torch.float32 if supports_float(name) else torch.int64
     for layout in ("transposed", "strided"):
         if (name, layout) not in LAYOUTS:
-            report.compare(layout, *both(name, case, base, layout=layout), tolerance_of(name))
+            want, got = both(name, case, base, layout=layout)
+            if want.error is not None:  # some CPU kernels need contiguous inputs; the device has no such need
+                want = run(name, function_of(name), case, "cpu", base)
+            report.compare(layout, want, got, tolerance_of(name))
     empty = zero_size(case)
     if empty is not None and (name, "zero size") not in LAYOUTS:
         report.compare("zero size", *both(name, empty, base), tolerance_of(name))

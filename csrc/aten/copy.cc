@@ -120,6 +120,8 @@ void copy_to_host(at::Tensor& self, const at::Tensor& src) {
   engine::to_host(value_of(dense, "a copy to the host"), host.mutable_data_ptr(),
                   dense.storage_offset() * static_cast<int64_t>(dense.dtype().itemsize()),
                   static_cast<int64_t>(host.nbytes()));
+  if (dense.is_conj()) host._set_conj(true);
+  if (dense.is_neg()) host._set_neg(true);
   self.copy_(host);
 }
 

@@ -377,6 +377,19 @@ void run_inferring(const OpInfo& info, Stack* stack) {
   push_returns(info, entry, {}, stack);
 }
 
+// Conjugate and negative views among the arguments become tensors of their values. PyTorch's own fallbacks do so for
+// most operators; a few (clone, matrix products) are handed the views.
+void resolve_views(const OpInfo& info, Stack* stack) {
+  for (size_t i = 0; i < info.args.size(); ++i) {
+    c10::IValue& value = (*stack)[stack->size() - info.args.size() + i];
+    if (!value.isTensor()) continue;
+    const at::Tensor& t = value.toTensor();
+    if (!t.defined() || !(t.is_conj() || t.is_neg())) continue;
+    TORCH_CHECK_NOT_IMPLEMENTED(!info.args[i].written, info.name, " cannot write to a conjugate or negative view");
+    value = at::empty(t.sizes(), t.options()).copy_(t);
+  }
+}
+
 // Autograd's device threads cost 200 us a backward and abort at exit: each thread that uses the device leaves them out.
 void leave_autograd_single_threaded() {
   thread_local bool done = false;
@@ -398,6 +411,7 @@ const Decomposer& decomposer() { return decomposer_slot(); }
 void run_operator(const OpInfo& info, Stack* stack) {
   if (InferScope::active()) [[unlikely]] return run_inferring(info, stack);
   if (CaptureScope* capture = CaptureScope::active()) [[unlikely]] {
+    resolve_views(info, stack);
     if (info.row != nullptr) return capture->record(info, stack);
     return run_composite(info, stack);
   }
@@ -407,6 +421,11 @@ void run_operator(const OpInfo& info, Stack* stack) {
     std::unique_lock lock(engine::engine_mutex());
     Walk walk;
     walk_arguments(info, *stack, walk);
+    if (walk.lazy) [[unlikely]] {
+      lock.unlock();
+      resolve_views(info, stack);
+      continue;
+    }
     if (info.in_turn && order_matters(info, walk)) [[unlikely]] {
       lock.unlock();
       return run_composite(info, stack);

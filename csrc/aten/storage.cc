@@ -149,6 +149,13 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("_reshape_alias", &reshape_alias);
   m.impl("as_strided", &as_strided);
   m.impl("unfold", &unfold);
+  // Autograd's stand-in for a zero gradient; the CPU's has no memory.
+  m.impl("_efficientzerotensor", [](c10::IntArrayRef sizes, std::optional<c10::ScalarType> dtype,
+                                    std::optional<c10::Layout> layout, std::optional<c10::Device> device,
+                                    std::optional<bool> pin_memory) {
+    return at::zeros(sizes, dtype, layout, device, pin_memory);
+  });
+  m.impl("record_stream", [](at::Tensor&, c10::Stream) {});  // memory lives as long as work that needs it
   m.impl("view_as_real", [](const at::Tensor& self) { return at::native::view_as_real(self); });
   m.impl("view_as_complex", [](const at::Tensor& self) { return at::native::view_as_complex(self); });
 }

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "aten/dtypes.h"
+#include "device/current.h"
 
 namespace torch_tpu::aten {
 namespace {
@@ -81,13 +82,11 @@ class Walker {
           break;
         case ArgKind::kStatic: constant(value); break;
         case ArgKind::kIgnored:
-          if (value.isDevice() && walk_.device < 0 && value.toDevice().has_index()) {
-            factory_device_ = value.toDevice().index();
-          }
+          if (value.isDevice() && value.toDevice().has_index()) factory_device_ = value.toDevice().index();
           break;
       }
     }
-    if (walk_.device < 0 && factory_device_ >= 0) walk_.device = factory_device_;
+    if (walk_.device < 0) walk_.device = factory_device_ >= 0 ? factory_device_ : device::current_device();
     hasher_.add(static_cast<uint64_t>(walk_.device));
     walk_.key = hasher_.finish();
   }
@@ -103,6 +102,7 @@ class Walker {
     operand.argument = argument_;
     if (impl->device_type() != c10::DeviceType::PrivateUse1) return host_scalar(impl, operand, arg);
     TORCH_CHECK(impl->has_storage(), info_.name, ": sparse and nested tensors are not supported on the tpu device");
+    walk_.lazy |= arg.kind == ArgKind::kTensor && (impl->is_conj() || impl->is_neg());
     const int device = impl->device().index();
     if (walk_.device < 0) {
       walk_.device = device;

@@ -40,6 +40,7 @@ struct Walk {
   c10::SmallVector<OperandRef, 6> operands;
   c10::SmallVector<NumberRef, 4> numbers;
   ir::Key key;
+  bool lazy = false;  // an operand is a conjugate or negative view: its array holds other values
   int device = -1;  // of the device operands; -1: there is none
 };
 

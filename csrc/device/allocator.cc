@@ -2,6 +2,7 @@
 #include "device/allocator.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
+#include <unistd.h>
 
 #include "device/current.h"
 #include "engine/array.h"
@@ -46,6 +47,10 @@ class Allocator final : public c10::DeviceAllocator {
     fill(stats.allocation[kAll], m.live_arrays(), m.peak_arrays(), m.total_arrays());
     return stats;
   }
+  std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex device) override {
+    const auto [free, total] = memory_info(device);
+    return {static_cast<size_t>(free), static_cast<size_t>(total)};
+  }
   void resetAccumulatedStats(c10::DeviceIndex device) override { engine::memory(device).reset_accumulated(); }
   void resetPeakStats(c10::DeviceIndex device) override { engine::memory(device).reset_peak(); }
 };
@@ -58,6 +63,15 @@ Allocator& instance() {
 REGISTER_ALLOCATOR(c10::DeviceType::PrivateUse1, &instance());
 
 }  // namespace
+
+std::pair<int64_t, int64_t> memory_info(int device) {
+  const pjrt::Client& client = engine::client();
+  auto stats = client.devices().at(static_cast<size_t>(device)).memory_stats();
+  const int64_t total = stats.ok() && stats->bytes_limit
+                            ? *stats->bytes_limit
+                            : static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  return {total - engine::memory(device).live_bytes(), total};
+}
 
 c10::Allocator* storage_allocator() { return &instance(); }
 

@@ -194,6 +194,12 @@ void wait(const ArrayPtr& array) {
   if (!status.ok()) raise(array->made_by, status);
 }
 
+void drain() {
+  if (!client_started() || in_bad_fork()) return;
+  std::unique_lock lock(queue().mutex);
+  wait_on_queue(lock, [] { return queue().launches.empty(); });
+}
+
 void synchronize(int device) {
   if (!client_started()) return;
   check_fork();

@@ -36,6 +36,8 @@ void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<Arra
 
 // Blocks until the array's content is there; throws the error of the launch that should have made it.
 void wait(const ArrayPtr& array);
+// Blocks until every queued launch has been issued to the device: the memory counters are then up to date.
+void drain();
 // Blocks until everything issued so far has finished.
 void synchronize(int device);
 // Blocks until the queue is empty and joins the threads; for the interpreter's exit.

@@ -170,8 +170,11 @@ Values lower_logit_backward(Call& c) {
 Values lower_glu_backward(Call& c) {
   Builder& b = c.b;
   auto [grad, x] = operands(c);
+  c.check(x.rank() > 0, "glu does not support 0-dimensional tensors");
   int64_t dim = c.wrap_dim(c.integer("dim"), x.rank());
   int64_t size = x.dim(dim).fixed();
+  c.check(size % 2 == 0, "Halving dimension must be even, but dimension " + std::to_string(dim) +
+                             " is size " + std::to_string(size));
   Value first = b.slice_dim(x, dim, 0, size / 2);
   Value s = sigmoid(b, b.slice_dim(x, dim, size / 2, size));
   Value grad_first = b.mul(grad, s);

@@ -453,6 +453,9 @@ Values lower_masked_scatter_backward(Call& c) {
   const std::vector<int64_t> sizes = c.ints("sizes");
   const Dims result(sizes.begin(), sizes.end());
   const Size n = product(result);
+  check_broadcast(c, grad.dims(), mask.dims());
+  c.check(mask.rank() <= grad.rank(),
+          "masked_scatter_backward: the mask has more dimensions than the gradient");
   mask = b.broadcast_to(mask, grad.dims());
   if (is_empty(grad.dims()) || n == Size(0)) return {b.zeros({grad.dtype(), result})};
   Value places = positions(b, b.flatten(places_of_true(b, mask)), n, false);

@@ -420,8 +420,13 @@ Values lower_slice_backward(Call& c) {
   const int64_t dim = c.wrap_dim(c.integer("dim"), zeros.rank());
   const int64_t n = zeros.dim(dim).fixed();
   const Range range = slice_range(c, n);
-  if (is_empty(grad.dims()) || range.length == 0) return {zeros};
-  return {spread_slice(c.b, grad, dim, n, range)};
+  Dims part = zeros.dims();
+  part[dim] = Size(range.length);
+  check_broadcast(c, part, grad.dims());
+  c.check(grad.rank() <= zeros.rank(),
+          "slice_backward: the gradient has more dimensions than the input");
+  if (is_empty(part)) return {zeros};
+  return {spread_slice(c.b, c.b.broadcast_to(grad, part), dim, n, range)};
 }
 
 Value slice_into(Builder& b, Value self, Value src, int64_t dim, const Range& range) {
@@ -472,7 +477,13 @@ Values lower_select_scatter(Call& c) {
 
 Values lower_select_backward(Call& c) {
   Value grad = c.tensor("grad_output");
-  return {select_into(c, zeros_of_input(c, grad), grad)};
+  Value zeros = zeros_of_input(c, grad);
+  if (grad.rank() == 0 && zeros.rank() > 1) {
+    Dims part = zeros.dims();
+    part.erase(part.begin() + c.wrap_dim(c.integer("dim"), zeros.rank()));
+    grad = c.b.broadcast_to(grad, part);
+  }
+  return {select_into(c, zeros, grad)};
 }
 
 Values lower_as_strided_scatter(Call& c) {

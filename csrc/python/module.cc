@@ -90,6 +90,10 @@ py::dict compile_stats() {
 }
 
 py::dict memory_stats(int device) {
+  {
+    const py::gil_scoped_release release;
+    engine::drain();
+  }
   const engine::MemoryCounters& m = engine::memory(resolve(device));
   py::dict out;
   const auto put = [&out](const char* name, int64_t current, int64_t peak, int64_t total) {
@@ -182,7 +186,10 @@ PYBIND11_MODULE(_C, m) {
   m.def("set_cpu_fallback", &aten::set_cpu_fallback);
 
   m.def("memory_stats", &memory_stats);
-  m.def("reset_peak_memory_stats", [](int index) { engine::memory(resolve(index)).reset_peak(); });
+  m.def("reset_peak_memory_stats", [](int index) {
+    engine::drain();
+    engine::memory(resolve(index)).reset_peak();
+  }, NoGil());
   m.def("reset_accumulated_memory_stats", [](int index) { engine::memory(resolve(index)).reset_accumulated(); });
   m.def("empty_cache", [] {});
   m.def("default_generator", [](int index) {

@@ -3,6 +3,7 @@
 import torch
 
 _CRASH = "the CPU kernel ends the process"
+_INSIDE = "the CPU's error is one of its inside (an index, a vector's size), ours says what is wrong"
 _FIXED_POINT = "the CPU kernel computes uint8 with 16-bit weights"
 
 # operator: (tolerance class, reason)
@@ -34,6 +35,25 @@ LAYOUTS: dict[tuple[str, str], str] = {
     ("mkldnn_rnn_layer_backward.default", "0-d"): _CRASH,
     ("_weight_norm_interface.default", "zero size"): _CRASH,
     ("_weight_norm_interface_backward.default", "zero size"): _CRASH,
+    ("_weight_norm_interface.default", "0-d"): "there is no dimension to normalise over: any answer will do",
+    ("_weight_norm_interface_backward.default", "0-d"): "there is no dimension to normalise over",
+    **{
+        (name, layout): "the CPU kernel reads its inputs as if they were contiguous"
+        for name in ("_weight_norm_interface.default", "_weight_norm_interface_backward.default")
+        for layout in ("transposed", "strided")
+    },
+    ("_fft_c2c.default", "zero size"): "the CPU's library refuses an empty batch",
+    ("_fft_c2r.default", "zero size"): "the CPU's library refuses an empty batch",
+    ("_fft_r2c.default", "zero size"): "the CPU's library refuses an empty batch",
+    ("native_batch_norm.default", "zero size"): "only the CPU kernel refuses it",
+    ("native_batch_norm_backward.default", "zero size"): "only the CPU kernel refuses it",
+    ("native_batch_norm.default", "0-d"): _INSIDE,
+    ("native_batch_norm_backward.default", "0-d"): _INSIDE,
+    ("grid_sampler_2d.default", "0-d"): _INSIDE,
+    ("grid_sampler_2d_backward.default", "0-d"): _INSIDE,
+    ("im2col.default", "0-d"): _INSIDE,
+    ("masked_scatter.default", "0-d"): "the CPU counts the mask's elements first; the device does not wait for a count",
+    ("log_sigmoid_forward.default", "transposed"): "the CPU kernel alone makes its result contiguous",
 }
 
 # (operator, form): reason
