@@ -163,7 +163,9 @@ def test_layouts(name):
     if empty is not None and (name, "zero size") not in LAYOUTS:
         report.compare("zero size", *both(name, empty, base), tolerance_of(name))
     if any(spec.dtype is None and spec.shape for spec in case.specs()) and (name, "0-d") not in LAYOUTS:
-        scalar = map_specs(lambda s: Spec((), s.kind, s.dtype, s.high) if s.dtype is None else s, (case.args, case.kwargs))
+        scalar = map_specs(
+            lambda s: Spec((), s.kind, s.dtype, s.high) if s.dtype is None else s, (case.args, case.kwargs)
+        )
         report.compare("0-d", *both(name, Case(*scalar, case.function), base), tolerance_of(name))
     report.finish()
 
@@ -183,7 +185,9 @@ def sibling(name: str, kind: str):
             continue
         form = getattr(forms, candidate)
         inputs = [a.name for a in form._schema.arguments if kind == "in-place" or not a.is_out]
-        if inputs == [a.name for a in own.arguments] and str(own.arguments[0].type) == str(form._schema.arguments[0].type):
+        if inputs == [a.name for a in own.arguments] and str(own.arguments[0].type) == str(
+            form._schema.arguments[0].type
+        ):
             return form
     return None
 

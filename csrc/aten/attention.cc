@@ -8,9 +8,11 @@ namespace {
 
 // One fused program, but for grouped heads, which PyTorch's own formula repeats first.
 int64_t choose_attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
-                         const std::optional<at::Tensor>&, double, bool, std::optional<double>, bool) {
-  const bool plain = query.dim() == 4 && key.dim() == 4 && value.dim() == 4 && query.size(1) == key.size(1) &&
-                     key.size(1) == value.size(1) && query.scalar_type() == key.scalar_type() &&
+                         const std::optional<at::Tensor>&, double, bool, std::optional<double>,
+                         bool) {
+  const bool plain = query.dim() == 4 && key.dim() == 4 && value.dim() == 4 &&
+                     query.size(1) == key.size(1) && key.size(1) == value.size(1) &&
+                     query.scalar_type() == key.scalar_type() &&
                      at::isFloatingType(query.scalar_type());
   return static_cast<int64_t>(plain ? sdp::SDPBackend::overrideable : sdp::SDPBackend::math);
 }

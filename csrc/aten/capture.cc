@@ -110,11 +110,11 @@ class Placeholders {
     before_.emplace_back();
     if (operand.slot == nullptr) {
       if (operand.number < 0) {  // zero bytes
-        return empty_strided(operand.impl->sizes(), operand.impl->strides(), operand.impl->dtype().toScalarType(),
-                             std::max(walk_.device, 0));
+        return empty_strided(operand.impl->sizes(), operand.impl->strides(),
+                             operand.impl->dtype().toScalarType(), std::max(walk_.device, 0));
       }
-      return at::Tensor(
-          c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(operand.impl));
+      return at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(
+          operand.impl));
     }
     c10::Storage storage;
     if (operand.same_slot >= 0) {
@@ -132,12 +132,15 @@ class Placeholders {
         before_.back() = slot->value;
       }
       by_slot_[slot] = index;
-      storage = c10::Storage(c10::Storage::use_byte_size_t(), static_cast<size_t>(operand.slot->bytes),
-                             std::move(data), device::storage_allocator(), true);
+      storage =
+          c10::Storage(c10::Storage::use_byte_size_t(), static_cast<size_t>(operand.slot->bytes),
+                       std::move(data), device::storage_allocator(), true);
     }
     at::Tensor t = at::detail::make_tensor_base<c10::TensorImpl>(
-        std::move(storage), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), operand.impl->dtype());
-    t.unsafeGetTensorImpl()->set_sizes_and_strides(operand.impl->sizes(), operand.impl->strides(), operand.offset);
+        std::move(storage), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+        operand.impl->dtype());
+    t.unsafeGetTensorImpl()->set_sizes_and_strides(operand.impl->sizes(), operand.impl->strides(),
+                                                   operand.offset);
     return t;
   }
 
@@ -189,7 +192,8 @@ void CaptureScope::record(const OpInfo& info, Stack* stack) {
   if (info.in_turn && order_matters(info, walk)) return run_composite(info, stack);
   const int first = next_;
   const size_t scalars_before = scalars_.size();
-  NodePlan plan = plan_node(info, walk, args, values, first, scalars_, /*numbers_as_constants=*/true);
+  NodePlan plan =
+      plan_node(info, walk, args, values, first, scalars_, /*numbers_as_constants=*/true);
   if (!plan.resizes.empty()) {
     scalars_.resize(scalars_before);
     apply_resizes(plan.resizes, walk);
@@ -211,7 +215,8 @@ void CaptureScope::record(const OpInfo& info, Stack* stack) {
     }
     fresh.push_back(std::move(t));
   }
-  for (const auto& [operand, result] : plan.writes) walk.operands[static_cast<size_t>(operand)].slot->value = value(result);
+  for (const auto& [operand, result] : plan.writes)
+    walk.operands[static_cast<size_t>(operand)].slot->value = value(result);
   nodes_.push_back(std::move(plan.node));
   node_first_.push_back(first);
 
@@ -226,7 +231,8 @@ void CaptureScope::record(const OpInfo& info, Stack* stack) {
       results.emplace_back(fresh.at(next++));
     } else {
       c10::List<at::Tensor> list;
-      for (int i = plan.fresh.list_sizes.at(next_list++); i > 0; --i) list.push_back(fresh.at(next++));
+      for (int i = plan.fresh.list_sizes.at(next_list++); i > 0; --i)
+        list.push_back(fresh.at(next++));
       results.emplace_back(std::move(list));
     }
   }
@@ -234,7 +240,8 @@ void CaptureScope::record(const OpInfo& info, Stack* stack) {
   for (c10::IValue& result : results) stack->push_back(std::move(result));
 }
 
-ir::Graph CaptureScope::finish(const std::vector<ArrayPtr>& outputs, std::vector<ArrayPtr>& constants) {
+ir::Graph CaptureScope::finish(const std::vector<ArrayPtr>& outputs,
+                               std::vector<ArrayPtr>& constants) {
   std::unordered_map<int, int> final_ids;
   ir::Graph graph;
   graph.inputs = inputs_;
@@ -245,7 +252,8 @@ ir::Graph CaptureScope::finish(const std::vector<ArrayPtr>& outputs, std::vector
   }
   int next = static_cast<int>(graph.inputs.size());
   for (size_t n = 0; n < nodes_.size(); ++n) {
-    for (size_t r = 0; r < nodes_[n].results.size(); ++r) final_ids[node_first_[n] + static_cast<int>(r)] = next++;
+    for (size_t r = 0; r < nodes_[n].results.size(); ++r)
+      final_ids[node_first_[n] + static_cast<int>(r)] = next++;
   }
   const auto renumber = [&](int& id) {
     if (id >= 0) id = final_ids.at(id);
@@ -261,7 +269,8 @@ ir::Graph CaptureScope::finish(const std::vector<ArrayPtr>& outputs, std::vector
   return graph;
 }
 
-bool capture_entry(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args, Entry& entry) {
+bool capture_entry(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args,
+                   Entry& entry) {
   if (!has_composite(info)) return false;
   CaptureScope capture(std::max(walk.device, 0));
   Placeholders placeholders(capture, walk);
@@ -281,7 +290,8 @@ bool capture_entry(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IVal
     FreshPlan fresh;
     fresh.defined = t.defined();
     if (t.defined()) {
-      if (placeholders.operand_of(t) >= 0) t = t.clone();  // a result may not be an argument's memory
+      if (placeholders.operand_of(t) >= 0)
+        t = t.clone();  // a result may not be an argument's memory
       const engine::Slot* slot = engine::slot_of(t.storage().data_ptr());
       const auto [at, is_new] = shared.emplace(slot, static_cast<int>(entry.outputs.size()));
       fresh.output = at->second;

@@ -33,7 +33,8 @@ class CaptureScope {
   // Records a call of an operator that has a row; pops its arguments and pushes its results.
   void record(const OpInfo& info, Stack* stack);
   // The graph with `outputs` (captured arrays), and the real arrays it uses beside its inputs.
-  ir::Graph finish(const std::vector<engine::ArrayPtr>& outputs, std::vector<engine::ArrayPtr>& constants);
+  ir::Graph finish(const std::vector<engine::ArrayPtr>& outputs,
+                   std::vector<engine::ArrayPtr>& constants);
 
  private:
   int value_of(const engine::ArrayPtr& array);
@@ -51,6 +52,7 @@ class CaptureScope {
 
 // The entry of an operator without a row: its C++ composite kernel, else PyTorch's Python decomposition, recorded.
 // Returns false when there is neither, or when it needs values on the way.
-bool capture_entry(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args, Entry& entry);
+bool capture_entry(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args,
+                   Entry& entry);
 
 }  // namespace torch_tpu::aten

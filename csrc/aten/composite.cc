@@ -16,7 +16,8 @@ thread_local std::set<std::string> t_in_progress;
 
 class InProgress {
  public:
-  explicit InProgress(const std::string& name) : name_(name), inserted_(t_in_progress.insert(name).second) {}
+  explicit InProgress(const std::string& name)
+      : name_(name), inserted_(t_in_progress.insert(name).second) {}
   ~InProgress() {
     if (inserted_) t_in_progress.erase(name_);
   }
@@ -84,7 +85,8 @@ bool call_functional(const OpInfo& info, Stack& stack) {
 }  // namespace
 
 bool has_composite(const OpInfo& info) {
-  return info.structured || info.composite || info.functional.has_value() || decomposer() != nullptr;
+  return info.structured || info.composite || info.functional.has_value() ||
+         decomposer() != nullptr;
 }
 
 bool call_composite(const OpInfo& info, Stack* stack) {

@@ -49,15 +49,16 @@ void copy_on_device(at::Tensor& self, const at::Tensor& src) {
   if (self.is_conj() || src.is_conj()) {
     at::Tensor target = self.is_conj() ? self.conj() : self;
     const at::Tensor plain = src.is_conj() ? src.conj() : src;
-    return copy_on_device(target, self.is_conj() == src.is_conj() ? plain : at::_conj_physical(plain));
+    return copy_on_device(target,
+                          self.is_conj() == src.is_conj() ? plain : at::_conj_physical(plain));
   }
   if (self.is_neg() || src.is_neg()) {
     at::Tensor target = self.is_neg() ? at::_neg_view(self) : self;
     const at::Tensor plain = src.is_neg() ? at::_neg_view(src) : src;
     return copy_on_device(target, self.is_neg() == src.is_neg() ? plain : at::neg(plain));
   }
-  if (self.dtype() == src.dtype() && self.sizes() == src.sizes() && self.strides() == src.strides() &&
-      covers_storage(self) && covers_storage(src)) {
+  if (self.dtype() == src.dtype() && self.sizes() == src.sizes() &&
+      self.strides() == src.strides() && covers_storage(self) && covers_storage(src)) {
     // Arrays never change: both storages may have the same one until either is written to.
     std::lock_guard lock(engine::engine_mutex());
     engine::Slot* from = slot_of(src);
@@ -82,7 +83,8 @@ void copy_from_host(at::Tensor& self, const at::Tensor& src) {
     at::Tensor ordered = at::empty_strided(self.sizes(), self.strides(), host.options());
     host = ordered.copy_(host);
   }
-  const engine::ArrayType* type = engine::intern_type(to_dtype(self.scalar_type()), memory_dims(self));
+  const engine::ArrayType* type =
+      engine::intern_type(to_dtype(self.scalar_type()), memory_dims(self));
   ArrayPtr array = engine::from_host(host.const_data_ptr(), type, self.device().index(), "copy_");
   std::lock_guard lock(engine::engine_mutex());
   slot_of(self)->value = std::move(array);
@@ -133,12 +135,14 @@ at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool) {
   if (!on_device(self)) {
     copy_to_host(self, src);
   } else if (!on_device(src)) {
-    TORCH_CHECK(src.device().type() == c10::DeviceType::CPU, "tpu: cannot copy from device ", src.device());
+    TORCH_CHECK(src.device().type() == c10::DeviceType::CPU, "tpu: cannot copy from device ",
+                src.device());
     copy_from_host(self, src);
   } else if (self.device() != src.device()) {
     const at::Tensor dense = src.contiguous();
     at::Tensor arrived = empty_contiguous(src.sizes(), src.scalar_type(), self.device().index());
-    if (const ArrayPtr value = value_of(covers_storage(dense) ? dense : dense.clone(), "a copy to another device")) {
+    if (const ArrayPtr value =
+            value_of(covers_storage(dense) ? dense : dense.clone(), "a copy to another device")) {
       slot_of(arrived)->value = engine::to_device(value, self.device().index());
     }
     copy_on_device(self, arrived);

@@ -17,7 +17,7 @@ namespace torch_tpu::aten {
 
 // One array a call yields.
 struct OutputPlan {
-  int operand = -1;                   // >= 0: becomes the value of this operand's storage
+  int operand = -1;                         // >= 0: becomes the value of this operand's storage
   const engine::ArrayType* type = nullptr;  // null: nothing is computed (zero bytes)
   int program_output = -1;
   int64_t storage_bytes = 0;
@@ -42,21 +42,23 @@ struct ResizePlan {
 struct Variant {
   c10::SmallVector<int64_t, 6> offsets;  // per operand, as compiled
   std::vector<int> dynamic;              // operands whose offset is an argument
-  std::vector<std::unordered_set<int64_t>> verified;  // per dynamic operand: offsets known to have the compiled form
+  std::vector<std::unordered_set<int64_t>>
+      verified;  // per dynamic operand: offsets known to have the compiled form
   engine::Program* program = nullptr;
 };
 
 struct Entry {
-  ir::Graph graph;                    // of the static variant; variants are derived from it
-  std::vector<int> inputs;            // operand per program input
+  ir::Graph graph;                          // of the static variant; variants are derived from it
+  std::vector<int> inputs;                  // operand per program input
   std::vector<engine::ArrayPtr> constants;  // further inputs after those
-  std::vector<stablehlo::DType> scalars;    // the dynamic numbers, in walk order; then seeds and offsets
+  std::vector<stablehlo::DType>
+      scalars;  // the dynamic numbers, in walk order; then seeds and offsets
   std::vector<OutputPlan> outputs;
   std::vector<FreshPlan> fresh;
   std::vector<int> list_sizes;
   std::vector<ResizePlan> resizes;
   std::vector<Variant> variants;
-  int random_draws = 0;                     // (seed, offset) pairs among the scalars
+  int random_draws = 0;  // (seed, offset) pairs among the scalars
 };
 
 }  // namespace torch_tpu::aten

@@ -40,7 +40,8 @@ Inferred by_composite(const OpInfo& info, c10::ArrayRef<c10::IValue> args, c10::
   Inferred inferred;
   for (size_t i = 0; i < info.returns.size(); ++i) {
     if (info.returns[i].kind == ReturnKind::kFresh) {
-      inferred.results.push_back(stack[i].isTensor() ? meta_of(stack[i].toTensor()) : ResultMeta{false, {}, {}, {}});
+      inferred.results.push_back(stack[i].isTensor() ? meta_of(stack[i].toTensor())
+                                                     : ResultMeta{false, {}, {}, {}});
     } else if (info.returns[i].kind == ReturnKind::kFreshList) {
       const auto list = stack[i].toTensorVector();
       inferred.list_sizes.push_back(static_cast<int>(list.size()));
@@ -51,7 +52,8 @@ Inferred by_composite(const OpInfo& info, c10::ArrayRef<c10::IValue> args, c10::
 }
 
 at::Tensor borrow(c10::TensorImpl* impl) {
-  return at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl));
+  return at::Tensor(
+      c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl));
 }
 
 // Broadcast sizes, promoted dtype and preserved strides, as TensorIterator gives them.
@@ -64,9 +66,10 @@ Inferred by_iterator(const Walk& walk, c10::ScalarType dtype) {
   int device = std::max(walk.device, 0);
   for (const OperandRef& operand : walk.operands) {
     // A 0-d stand-in on the device for a number.
-    config.add_owned_const_input(operand.slot != nullptr || operand.number < 0
-                                     ? borrow(operand.impl)
-                                     : make_valueless({true, operand.impl->dtype().toScalarType(), {}, {}}, device));
+    config.add_owned_const_input(
+        operand.slot != nullptr || operand.number < 0
+            ? borrow(operand.impl)
+            : make_valueless({true, operand.impl->dtype().toScalarType(), {}, {}}, device));
   }
   config.declare_static_dtype_and_device(
       dtype, c10::Device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(device)));
@@ -107,7 +110,9 @@ Inferred by_lowering(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IV
   const bool keeps = info.row->tolerance == lowering::Tolerance::kElementwise ||
                      info.row->tolerance == lowering::Tolerance::kTranscendental;
   const c10::TensorImpl* pointwise =
-      keeps && !walk.operands.empty() && walk.operands.front().slot != nullptr ? walk.operands.front().impl : nullptr;
+      keeps && !walk.operands.empty() && walk.operands.front().slot != nullptr
+          ? walk.operands.front().impl
+          : nullptr;
   Inferred inferred;
   for (const auto& type : types) {
     if (!type) {
@@ -116,7 +121,8 @@ Inferred by_lowering(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IV
     }
     ResultMeta meta{true, to_scalar_type(type->dtype), {}, {}};
     for (const auto& d : type->dims) meta.sizes.push_back(d.fixed());
-    meta.strides = pointwise && meta.sizes == pointwise->sizes() ? kept_strides(pointwise) : dense_strides(meta.sizes);
+    meta.strides = pointwise && meta.sizes == pointwise->sizes() ? kept_strides(pointwise)
+                                                                 : dense_strides(meta.sizes);
     inferred.results.push_back(std::move(meta));
   }
   // One list return takes all results that no other return needs.
@@ -124,7 +130,8 @@ Inferred by_lowering(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IV
   for (const ReturnInfo& r : info.returns) singles += r.kind == ReturnKind::kFresh;
   for (const ReturnInfo& r : info.returns) {
     if (r.kind == ReturnKind::kFreshList) {
-      inferred.list_sizes.push_back(static_cast<int>(inferred.results.size() - singles - info.written.size()));
+      inferred.list_sizes.push_back(
+          static_cast<int>(inferred.results.size() - singles - info.written.size()));
     }
   }
   return inferred;
@@ -137,13 +144,17 @@ bool& InferScope::flag() {
   return active;
 }
 
-bool can_infer(const OpInfo& info) { return info.structured || info.composite || info.row != nullptr; }
+bool can_infer(const OpInfo& info) {
+  return info.structured || info.composite || info.row != nullptr;
+}
 
 Inferred infer_results(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args) {
   const Infer rule = info.row != nullptr ? info.row->infer : Infer::kComposite;
   if (rule == Infer::kComposite) {
-    if (info.structured) return by_composite(info, args, c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
-    if (info.composite) return by_composite(info, args, c10::DispatchKey::CompositeExplicitAutograd);
+    if (info.structured)
+      return by_composite(info, args, c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
+    if (info.composite)
+      return by_composite(info, args, c10::DispatchKey::CompositeExplicitAutograd);
   }
   if (rule == Infer::kPointwise) return by_iterator(walk, promoted_type(info, walk));
   if (rule == Infer::kCompare) return by_iterator(walk, c10::ScalarType::Bool);

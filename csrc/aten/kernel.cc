@@ -7,9 +7,9 @@
 
 #include "aten/capture.h"
 #include "aten/empty.h"
-#include "aten/op_cache.h"
 #include "aten/fallback.h"
 #include "aten/infer.h"
+#include "aten/op_cache.h"
 #include "aten/plan.h"
 #include "aten/walk.h"
 #include "device/allocator.h"
@@ -26,10 +26,13 @@ using engine::Array;
 using engine::ArrayPtr;
 using engine::ArrayState;
 
-constexpr size_t kMaxVariants = 8;       // fixed offsets tried before a key's further offsets share one program
+constexpr size_t kMaxVariants =
+    8;  // fixed offsets tried before a key's further offsets share one program
 constexpr size_t kMaxVerified = 1 << 16;  // remembered offsets a dynamic operand
-constexpr size_t kManyKernels = 8;        // results of one node from which equal ones are worth compiling once
-constexpr size_t kMaxEntries = 1 << 17;   // keys a process keeps; all are dropped when there are more
+constexpr size_t kManyKernels =
+    8;  // results of one node from which equal ones are worth compiling once
+constexpr size_t kMaxEntries =
+    1 << 17;  // keys a process keeps; all are dropped when there are more
 
 struct KeyHash {
   size_t operator()(const ir::Key& key) const { return key.lo; }
@@ -72,12 +75,15 @@ engine::Program* compile(const ir::Graph& graph, const OpInfo& info) {
   }
   engine::ProgramTraits traits;
   traits.only_short_trailing_reductions = module.only_short_trailing_reductions;
-  traits.many_equal_kernels = graph.nodes.size() == 1 && graph.nodes.front().results.size() >= kManyKernels;
-  return engine::ProgramCache::get().obtain(std::move(text), info.label, std::move(donated), traits);
+  traits.many_equal_kernels =
+      graph.nodes.size() == 1 && graph.nodes.front().results.size() >= kManyKernels;
+  return engine::ProgramCache::get().obtain(std::move(text), info.label, std::move(donated),
+                                            traits);
 }
 
 // A graph of the one node, and what the kernel does around its program.
-std::shared_ptr<Entry> build_entry(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args) {
+std::shared_ptr<Entry> build_entry(const OpInfo& info, const Walk& walk,
+                                   c10::ArrayRef<c10::IValue> args) {
   auto entry = std::make_shared<Entry>();
   if (info.row == nullptr) {
     if (!capture_entry(info, walk, args, *entry)) return nullptr;
@@ -95,7 +101,8 @@ std::shared_ptr<Entry> build_entry(const OpInfo& info, const Walk& walk, c10::Ar
       entry->inputs.push_back(static_cast<int>(i));
     }
     const int first = static_cast<int>(entry->graph.inputs.size());
-    NodePlan plan = plan_node(info, walk, args, values, first, entry->scalars, /*numbers_as_constants=*/false);
+    NodePlan plan =
+        plan_node(info, walk, args, values, first, entry->scalars, /*numbers_as_constants=*/false);
     entry->random_draws = info.row->random ? 1 : 0;
     entry->resizes = plan.resizes;
     if (!entry->resizes.empty()) return entry;
@@ -109,7 +116,8 @@ std::shared_ptr<Entry> build_entry(const OpInfo& info, const Walk& walk, c10::Ar
         out.type = type_of(r.value);
         out.program_output = static_cast<int>(entry->graph.outputs.size());
         entry->graph.outputs.push_back(first + result);
-        if (r.base >= 0 && r.base < first && type_of(entry->graph.inputs[static_cast<size_t>(r.base)]) == out.type) {
+        if (r.base >= 0 && r.base < first &&
+            type_of(entry->graph.inputs[static_cast<size_t>(r.base)]) == out.type) {
           entry->graph.donations.emplace_back(r.base, out.program_output);
         }
       }
@@ -190,7 +198,8 @@ Variant& add_variant(const OpInfo& info, Entry& entry, const Walk& walk) {
       for (size_t i = 0; i < walk.operands.size(); ++i) {
         const OperandRef& operand = walk.operands[i];
         if (operand.type == nullptr) continue;
-        const bool was = std::find(before.dynamic.begin(), before.dynamic.end(), static_cast<int>(i)) != before.dynamic.end();
+        const bool was = std::find(before.dynamic.begin(), before.dynamic.end(),
+                                   static_cast<int>(i)) != before.dynamic.end();
         if (!was && operand.offset == before.offsets[i]) continue;
         ir::ViewSpec& view = node.operands[i].view;
         ir::ViewSpec other = view;
@@ -221,7 +230,8 @@ void put_word64(c10::SmallVectorImpl<uint32_t>& words, int64_t value) {
 }
 
 // The packed scalar parameter: numbers, seed and offset, storage offsets.
-void pack_scalars(const Entry& entry, const Variant& variant, const Walk& walk, c10::ArrayRef<device::RandomState> random,
+void pack_scalars(const Entry& entry, const Variant& variant, const Walk& walk,
+                  c10::ArrayRef<device::RandomState> random,
                   c10::SmallVectorImpl<uint32_t>& words) {
   size_t slot = 0;
   for (const NumberRef& n : walk.numbers) {
@@ -245,7 +255,8 @@ void pack_scalars(const Entry& entry, const Variant& variant, const Walk& walk, 
     put_word64(words, static_cast<int64_t>(draw.seed));
     put_word64(words, static_cast<int64_t>(draw.offset));
   }
-  for (const int operand : variant.dynamic) put_word64(words, walk.operands[static_cast<size_t>(operand)].offset);
+  for (const int operand : variant.dynamic)
+    put_word64(words, walk.operands[static_cast<size_t>(operand)].offset);
 }
 
 at::Tensor make_tensor(const FreshPlan& plan, c10::Storage storage) {
@@ -258,16 +269,19 @@ at::Tensor make_tensor(const FreshPlan& plan, c10::Storage storage) {
 // The generator argument, or none for the device's own.
 std::optional<at::Generator> generator_of(const OpInfo& info, const Stack& stack) {
   if (info.generator < 0) return std::nullopt;
-  const c10::IValue& value = stack[stack.size() - info.args.size() + static_cast<size_t>(info.generator)];
+  const c10::IValue& value =
+      stack[stack.size() - info.args.size() + static_cast<size_t>(info.generator)];
   if (value.isNone()) return std::nullopt;
   return value.toGenerator();
 }
 
 // Pops the arguments, pushes what the call returns.
-void push_returns(const OpInfo& info, const Entry& entry, c10::ArrayRef<c10::Storage> storages, Stack* stack) {
+void push_returns(const OpInfo& info, const Entry& entry, c10::ArrayRef<c10::Storage> storages,
+                  Stack* stack) {
   const size_t count = info.args.size();
   if (info.returns.size() == 1 && info.returns[0].kind == ReturnKind::kArgument) {
-    c10::IValue value = std::move((*stack)[stack->size() - count + static_cast<size_t>(info.returns[0].argument)]);
+    c10::IValue value =
+        std::move((*stack)[stack->size() - count + static_cast<size_t>(info.returns[0].argument)]);
     torch::jit::drop(*stack, count);
     stack->push_back(std::move(value));
     return;
@@ -275,14 +289,16 @@ void push_returns(const OpInfo& info, const Entry& entry, c10::ArrayRef<c10::Sto
   size_t next = 0, next_list = 0;
   const auto fresh = [&]() -> at::Tensor {
     const FreshPlan& plan = entry.fresh[next++];
-    return plan.defined ? make_tensor(plan, storages[static_cast<size_t>(plan.output)]) : at::Tensor();
+    return plan.defined ? make_tensor(plan, storages[static_cast<size_t>(plan.output)])
+                        : at::Tensor();
   };
   c10::SmallVector<c10::IValue, 4> results;
   for (const ReturnInfo& r : info.returns) {
     if (r.kind == ReturnKind::kArgument) {
       results.push_back((*stack)[stack->size() - count + static_cast<size_t>(r.argument)]);
     } else if (r.kind == ReturnKind::kExtent) {
-      results.emplace_back((*stack)[stack->size() - count + static_cast<size_t>(r.argument)].toTensor().size(-2));
+      results.emplace_back(
+          (*stack)[stack->size() - count + static_cast<size_t>(r.argument)].toTensor().size(-2));
     } else if (r.kind == ReturnKind::kFresh) {
       results.emplace_back(fresh());
     } else {
@@ -296,30 +312,35 @@ void push_returns(const OpInfo& info, const Entry& entry, c10::ArrayRef<c10::Sto
 }
 
 // Runs an entry's program on the walk's operands. With the mutex held.
-void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& entry, const Walk& walk, Variant& variant,
-               Stack* stack) {
+void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& entry,
+               const Walk& walk, Variant& variant, Stack* stack) {
   engine::ProgramCache::get().count_hit();
   const int device = std::max(walk.device, 0);
   c10::SmallVector<ArrayPtr, 6> outputs, inputs;
   if (variant.program != nullptr) {
     for (const OutputPlan& out : entry.outputs) {
-      if (out.type != nullptr) outputs.push_back(c10::make_intrusive<Array>(out.type, device, ArrayState::kPending));
+      if (out.type != nullptr)
+        outputs.push_back(c10::make_intrusive<Array>(out.type, device, ArrayState::kPending));
     }
-    for (const int operand : entry.inputs) inputs.push_back(walk.operands[static_cast<size_t>(operand)].slot->value);
+    for (const int operand : entry.inputs)
+      inputs.push_back(walk.operands[static_cast<size_t>(operand)].slot->value);
     inputs.append(entry.constants.begin(), entry.constants.end());
     c10::SmallVector<device::RandomState, 1> random;
-    for (int i = 0; i < entry.random_draws; ++i) random.push_back(device::next_random(generator_of(info, *stack), device));
+    for (int i = 0; i < entry.random_draws; ++i)
+      random.push_back(device::next_random(generator_of(info, *stack), device));
     c10::SmallVector<uint32_t, 16> words;
     pack_scalars(entry, variant, walk, random, words);
-    if (!words.empty()) inputs.push_back(engine::scalar_words(words, device, entry.random_draws == 0));
+    if (!words.empty())
+      inputs.push_back(engine::scalar_words(words, device, entry.random_draws == 0));
     // Written storages let go of their old value first, so that the launch may donate it.
     for (const OutputPlan& out : entry.outputs) {
       if (out.operand >= 0 && out.type != nullptr) {
-        walk.operands[static_cast<size_t>(out.operand)].slot->value = outputs[static_cast<size_t>(out.program_output)];
+        walk.operands[static_cast<size_t>(out.operand)].slot->value =
+            outputs[static_cast<size_t>(out.program_output)];
       }
     }
-    engine::launch(lock, *variant.program, {inputs.data(), inputs.size()}, {outputs.data(), outputs.size()},
-                   info.label.c_str());
+    engine::launch(lock, *variant.program, {inputs.data(), inputs.size()},
+                   {outputs.data(), outputs.size()}, info.label.c_str());
   }
   c10::SmallVector<c10::Storage, 4> storages(entry.outputs.size());
   for (size_t i = 0; i < entry.outputs.size(); ++i) {
@@ -327,10 +348,12 @@ void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& en
     if (out.operand >= 0) continue;
     c10::DataPtr data = engine::make_slot(out.storage_bytes, device);
     if (out.type != nullptr) {
-      static_cast<engine::Slot*>(data.get_context())->value = outputs[static_cast<size_t>(out.program_output)];
+      static_cast<engine::Slot*>(data.get_context())->value =
+          outputs[static_cast<size_t>(out.program_output)];
     }
-    storages[i] = c10::Storage(c10::Storage::use_byte_size_t(), static_cast<size_t>(out.storage_bytes), std::move(data),
-                               device::storage_allocator(), /*resizable=*/true);
+    storages[i] =
+        c10::Storage(c10::Storage::use_byte_size_t(), static_cast<size_t>(out.storage_bytes),
+                     std::move(data), device::storage_allocator(), /*resizable=*/true);
   }
   if (engine::eager_mode() == engine::EagerMode::kDebug) [[unlikely]] {
     lock.unlock();
@@ -372,7 +395,8 @@ void run_inferring(const OpInfo& info, Stack* stack) {
   if (info.form == Form::kInplace && info.structured) {  // for its checks: sizes, casts, overlaps
     const size_t count = info.args.size();
     Stack trial(stack->end() - static_cast<int64_t>(count), stack->end());
-    info.handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional, trial);
+    info.handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional,
+                                        trial);
   }
   push_returns(info, entry, {}, stack);
 }
@@ -385,7 +409,8 @@ void resolve_views(const OpInfo& info, Stack* stack) {
     if (!value.isTensor()) continue;
     const at::Tensor& t = value.toTensor();
     if (!t.defined() || !(t.is_conj() || t.is_neg())) continue;
-    TORCH_CHECK_NOT_IMPLEMENTED(!info.args[i].written, info.name, " cannot write to a conjugate or negative view");
+    TORCH_CHECK_NOT_IMPLEMENTED(!info.args[i].written, info.name,
+                                " cannot write to a conjugate or negative view");
     value = at::empty(t.sizes(), t.options()).copy_(t);
   }
 }
@@ -393,7 +418,8 @@ void resolve_views(const OpInfo& info, Stack* stack) {
 // Autograd's device threads cost 200 us a backward and abort at exit: each thread that uses the device leaves them out.
 void leave_autograd_single_threaded() {
   thread_local bool done = false;
-  if (done) [[likely]] return;
+  if (done) [[likely]]
+    return;
   done = true;
   c10::AutogradState::get_tls_state().set_multithreading_enabled(false);
 }
@@ -409,7 +435,8 @@ void set_decomposer(Decomposer decomposer) { decomposer_slot() = std::move(decom
 const Decomposer& decomposer() { return decomposer_slot(); }
 
 void run_operator(const OpInfo& info, Stack* stack) {
-  if (InferScope::active()) [[unlikely]] return run_inferring(info, stack);
+  if (InferScope::active()) [[unlikely]]
+    return run_inferring(info, stack);
   if (CaptureScope* capture = CaptureScope::active()) [[unlikely]] {
     resolve_views(info, stack);
     if (info.row != nullptr) return capture->record(info, stack);

@@ -8,25 +8,32 @@ namespace torch_tpu::aten {
 namespace {
 
 at::Tensor borrow(c10::TensorImpl* impl) {
-  return at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl));
+  return at::Tensor(
+      c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl));
 }
 
 c10::Scalar as_scalar(const NumberRef& n) {
   switch (n.kind) {
-    case NumberRef::Kind::kBool: return c10::Scalar(n.i != 0);
-    case NumberRef::Kind::kInt: return c10::Scalar(n.i);
-    case NumberRef::Kind::kFloat: return c10::Scalar(n.f);
-    case NumberRef::Kind::kComplex: return c10::Scalar(c10::complex<double>(n.f, n.im));
+    case NumberRef::Kind::kBool:
+      return c10::Scalar(n.i != 0);
+    case NumberRef::Kind::kInt:
+      return c10::Scalar(n.i);
+    case NumberRef::Kind::kFloat:
+      return c10::Scalar(n.f);
+    case NumberRef::Kind::kComplex:
+      return c10::Scalar(c10::complex<double>(n.f, n.im));
   }
   return {};
 }
 
-bool wide(c10::ScalarType t) { return t == c10::ScalarType::Double || t == c10::ScalarType::ComplexDouble; }
+bool wide(c10::ScalarType t) {
+  return t == c10::ScalarType::Double || t == c10::ScalarType::ComplexDouble;
+}
 
 class NodeBuilder {
  public:
-  NodeBuilder(const OpInfo& info, const Walk& walk, const std::vector<int>& values, std::vector<DType>& scalars,
-              bool constants)
+  NodeBuilder(const OpInfo& info, const Walk& walk, const std::vector<int>& values,
+              std::vector<DType>& scalars, bool constants)
       : info_(info), walk_(walk), values_(values), scalars_(scalars), constants_(constants) {}
 
   ir::Node build(c10::ArrayRef<c10::IValue> args) {
@@ -35,7 +42,8 @@ class NodeBuilder {
     node_.promoted = to_dtype(promoted);
     float_type_ = wide(promoted) ? DType::kF64 : DType::kF32;
     for (const OperandRef& operand : walk_.operands) {
-      if (operand.slot != nullptr && wide(operand.impl->dtype().toScalarType())) float_type_ = DType::kF64;
+      if (operand.slot != nullptr && wide(operand.impl->dtype().toScalarType()))
+        float_type_ = DType::kF64;
     }
     for (size_t i = 0; i < args.size(); ++i) {
       const ArgInfo& arg = info_.args[i];
@@ -50,7 +58,8 @@ class NodeBuilder {
  private:
   ir::Arg argument(const ArgInfo& arg, const c10::IValue& value) {
     switch (arg.kind) {
-      case ArgKind::kTensor: return ir::TensorArg{value.isTensor() ? tensor(value) : -1};
+      case ArgKind::kTensor:
+        return ir::TensorArg{value.isTensor() ? tensor(value) : -1};
       case ArgKind::kTensorList: {
         if (value.isNone()) return ir::None{};
         ir::TensorListArg list;
@@ -65,12 +74,15 @@ class NodeBuilder {
       case ArgKind::kNumberList: {
         if (value.isNone()) return ir::None{};
         std::vector<ir::Number> list;
-        const size_t count = value.isDoubleList() ? value.toDoubleList().size() : value.toListRef().size();
+        const size_t count =
+            value.isDoubleList() ? value.toDoubleList().size() : value.toListRef().size();
         for (size_t i = 0; i < count; ++i) list.push_back(number());
         return list;
       }
-      case ArgKind::kStatic: return constant(arg, value);
-      case ArgKind::kIgnored: return ir::None{};
+      case ArgKind::kStatic:
+        return constant(arg, value);
+      case ArgKind::kIgnored:
+        return ir::None{};
     }
     return ir::None{};
   }
@@ -151,7 +163,8 @@ class NodeBuilder {
       for (const c10::IValue& element : value.toListRef()) out.push_back(element.toInt());
       return out;
     }
-    TORCH_CHECK_NOT_IMPLEMENTED(false, info_.name, ": argument ", arg.name, " is not supported on the tpu device");
+    TORCH_CHECK_NOT_IMPLEMENTED(false, info_.name, ": argument ", arg.name,
+                                " is not supported on the tpu device");
   }
 
   static ir::Number integer(int64_t value) {
@@ -195,9 +208,10 @@ c10::ScalarType promoted_type(const OpInfo& info, const Walk& walk) {
     const ArgInfo& arg = info.args[static_cast<size_t>(n.argument)];
     if (arg.kind != ArgKind::kNumber) continue;
     const auto type = info.handle.schema().arguments()[static_cast<size_t>(n.argument)].type();
-    const bool scalar = type->kind() == c10::TypeKind::NumberType ||
-                        (type->kind() == c10::TypeKind::OptionalType &&
-                         type->castRaw<c10::OptionalType>()->getElementType()->kind() == c10::TypeKind::NumberType);
+    const bool scalar =
+        type->kind() == c10::TypeKind::NumberType ||
+        (type->kind() == c10::TypeKind::OptionalType &&
+         type->castRaw<c10::OptionalType>()->getElementType()->kind() == c10::TypeKind::NumberType);
     // alpha and beta scale; they do not take part in promotion.
     if (!scalar || arg.name == "alpha" || arg.name == "beta") continue;
     state = at::native::update_result_type_state(as_scalar(n), state);
@@ -206,8 +220,9 @@ c10::ScalarType promoted_type(const OpInfo& info, const Walk& walk) {
   return any ? at::native::result_type(state) : c10::get_default_dtype_as_scalartype();
 }
 
-ir::Node make_node(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args, const std::vector<int>& values,
-                   std::vector<stablehlo::DType>& scalars, bool numbers_as_constants) {
+ir::Node make_node(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args,
+                   const std::vector<int>& values, std::vector<stablehlo::DType>& scalars,
+                   bool numbers_as_constants) {
   return NodeBuilder(info, walk, values, scalars, numbers_as_constants).build(args);
 }
 

@@ -15,8 +15,9 @@ ir::ViewSpec view_of(const c10::TensorImpl* impl, int64_t offset);
 
 // A node without results: its operands are `values[i]` for the walk's operand i, its dynamic numbers take the next free
 // slots of `scalars`, which is extended.
-ir::Node make_node(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args, const std::vector<int>& values,
-                   std::vector<stablehlo::DType>& scalars, bool numbers_as_constants);
+ir::Node make_node(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args,
+                   const std::vector<int>& values, std::vector<stablehlo::DType>& scalars,
+                   bool numbers_as_constants);
 
 // PyTorch's result_type of the call's tensors and numbers.
 c10::ScalarType promoted_type(const OpInfo& info, const Walk& walk);

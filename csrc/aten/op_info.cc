@@ -11,33 +11,42 @@ using lowering::OpRow;
 
 ArgKind kind_of(const c10::Argument& arg) {
   c10::TypePtr type = arg.type();
-  if (type->kind() == c10::TypeKind::OptionalType) type = type->castRaw<c10::OptionalType>()->getElementType();
+  if (type->kind() == c10::TypeKind::OptionalType)
+    type = type->castRaw<c10::OptionalType>()->getElementType();
   if (type->kind() == c10::TypeKind::ListType) {
     c10::TypePtr element = type->castRaw<c10::ListType>()->getElementType();
     if (element->kind() == c10::TypeKind::OptionalType) {
       element = element->castRaw<c10::OptionalType>()->getElementType();
     }
     if (element->kind() == c10::TypeKind::TensorType) return ArgKind::kTensorList;
-    const bool number = element->kind() == c10::TypeKind::NumberType || element->kind() == c10::TypeKind::FloatType;
+    const bool number =
+        element->kind() == c10::TypeKind::NumberType || element->kind() == c10::TypeKind::FloatType;
     return number ? ArgKind::kNumberList : ArgKind::kStatic;
   }
   switch (type->kind()) {
-    case c10::TypeKind::TensorType: return ArgKind::kTensor;
+    case c10::TypeKind::TensorType:
+      return ArgKind::kTensor;
     case c10::TypeKind::NumberType:
-    case c10::TypeKind::FloatType: return ArgKind::kNumber;
+    case c10::TypeKind::FloatType:
+      return ArgKind::kNumber;
     case c10::TypeKind::DeviceObjType:
-    case c10::TypeKind::GeneratorType: return ArgKind::kIgnored;
-    default: return arg.name() == "pin_memory" ? ArgKind::kIgnored : ArgKind::kStatic;
+    case c10::TypeKind::GeneratorType:
+      return ArgKind::kIgnored;
+    default:
+      return arg.name() == "pin_memory" ? ArgKind::kIgnored : ArgKind::kStatic;
   }
 }
 
-bool same_type(const c10::Argument& a, const c10::Argument& b) { return *a.real_type() == *b.real_type(); }
+bool same_type(const c10::Argument& a, const c10::Argument& b) {
+  return *a.real_type() == *b.real_type();
+}
 
 constexpr const char* kFactoryArguments[] = {"dtype", "layout", "device", "pin_memory"};
 
 // The functional overload of an in-place or out= one: same base name, same arguments without the out= ones. With
 // `factory`, those are followed by what a factory takes besides.
-std::optional<c10::OperatorHandle> find_functional(const c10::FunctionSchema& schema, Form form, bool factory) {
+std::optional<c10::OperatorHandle> find_functional(const c10::FunctionSchema& schema, Form form,
+                                                   bool factory) {
   std::string base = schema.name();
   if (form == Form::kInplace) base.pop_back();
   std::vector<const c10::Argument*> wanted;
@@ -63,7 +72,8 @@ std::optional<c10::OperatorHandle> find_functional(const c10::FunctionSchema& sc
     for (size_t i = 0; i < wanted.size() && equal; ++i) {
       equal = candidate[i].name() == wanted[i]->name() && same_type(candidate[i], *wanted[i]);
     }
-    for (size_t i = 0; i < extra && equal; ++i) equal = candidate[wanted.size() + i].name() == kFactoryArguments[i];
+    for (size_t i = 0; i < extra && equal; ++i)
+      equal = candidate[wanted.size() + i].name() == kFactoryArguments[i];
     if (equal) return handle;
   }
   return std::nullopt;
@@ -98,7 +108,8 @@ bool listed(std::string_view list, std::string_view name) {
 
 std::string overload_name(const c10::FunctionSchema& schema) {
   std::string name = schema.name();
-  if (const size_t colon = name.rfind("::"); colon != std::string::npos && name.substr(0, colon) == "aten") {
+  if (const size_t colon = name.rfind("::");
+      colon != std::string::npos && name.substr(0, colon) == "aten") {
     name = name.substr(colon + 2);
   }
   return schema.overload_name().empty() ? name : name + "." + schema.overload_name();
@@ -116,12 +127,14 @@ OpInfo::OpInfo(const c10::OperatorHandle& op) : handle(op) {
   form = any_out ? Form::kOut : any_written ? Form::kInplace : Form::kFunctional;
   row = find_row(overload_name(schema));
   if (form != Form::kFunctional) {
-    if (form == Form::kOut || label.back() == '_') functional = find_functional(schema, form, false);
+    if (form == Form::kOut || label.back() == '_')
+      functional = find_functional(schema, form, false);
     if (form == Form::kOut && row == nullptr && !functional) {
       functional = find_functional(schema, form, true);
       factory = functional.has_value();
     }
-    if (row == nullptr && functional && !factory) row = find_row(overload_name(functional->schema()));
+    if (row == nullptr && functional && !factory)
+      row = find_row(overload_name(functional->schema()));
   }
   numbers_static = row == nullptr;
   structured = op.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
@@ -141,16 +154,19 @@ OpInfo::OpInfo(const c10::OperatorHandle& op) : handle(op) {
       if (listed(row->writes, arg.name())) info.written = true;
     }
     if (info.written) written.push_back(static_cast<int>(i));
-    if (info.kind == ArgKind::kIgnored && arg.name() == "generator") generator = static_cast<int>(i);
+    if (info.kind == ArgKind::kIgnored && arg.name() == "generator")
+      generator = static_cast<int>(i);
     args.push_back(std::move(info));
   }
-  static constexpr std::string_view kWriteExpanded[] = {"index_fill_", "masked_fill_", "index_put_", "_index_put_impl_"};
+  static constexpr std::string_view kWriteExpanded[] = {"index_fill_", "masked_fill_", "index_put_",
+                                                        "_index_put_impl_"};
   writes_expanded = std::ranges::find(kWriteExpanded, label) != std::end(kWriteExpanded);
   in_turn = composite && std::any_of(written.begin(), written.end(), [this](int argument) {
-    return args[static_cast<size_t>(argument)].kind == ArgKind::kTensorList;
-  });
+              return args[static_cast<size_t>(argument)].kind == ArgKind::kTensorList;
+            });
   for (const c10::Argument& ret : schema.returns()) {
-    ReturnInfo info{ret.type()->kind() == c10::TypeKind::ListType ? ReturnKind::kFreshList : ReturnKind::kFresh};
+    ReturnInfo info{ret.type()->kind() == c10::TypeKind::ListType ? ReturnKind::kFreshList
+                                                                  : ReturnKind::kFresh};
     if (ret.alias_info() != nullptr) {
       for (size_t i = 0; i < schema.arguments().size(); ++i) {
         const auto* alias = schema.arguments()[i].alias_info();

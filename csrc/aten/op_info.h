@@ -27,8 +27,8 @@ struct ArgInfo {
   std::string name;
   ArgKind kind;
   NumberPolicy policy = NumberPolicy::kDynamic;
-  bool written = false;   // by the schema or by the row's `writes`
-  bool is_out = false;    // an out= argument: not an argument of the functional form
+  bool written = false;  // by the schema or by the row's `writes`
+  bool is_out = false;   // an out= argument: not an argument of the functional form
   bool is_random = false;
 };
 
@@ -50,21 +50,23 @@ struct OpInfo {
   explicit OpInfo(const c10::OperatorHandle& handle);
 
   c10::OperatorHandle handle;
-  std::string name;             // "aten::add_.Tensor"
-  std::string label;            // "add_": for reports, lives for the process
+  std::string name;   // "aten::add_.Tensor"
+  std::string label;  // "add_": for reports, lives for the process
   Form form = Form::kFunctional;
   std::optional<c10::OperatorHandle> functional;  // of an in-place or out= form, where there is one
-  bool factory = false;  // `functional` also takes dtype, layout, device and pin_memory, which out= stands for
-  const lowering::OpRow* row = nullptr;            // of the functional form, or of this overload itself
+  bool factory =
+      false;  // `functional` also takes dtype, layout, device and pin_memory, which out= stands for
+  const lowering::OpRow* row = nullptr;  // of the functional form, or of this overload itself
   std::vector<ArgInfo> args;
   std::vector<ReturnInfo> returns;
   std::vector<int> written;     // arguments in the order results are written to them
   int generator = -1;           // argument index
   bool numbers_static = false;  // no row: decomposed with its numbers as constants
   bool structured = false;      // has a CompositeExplicitAutogradNonFunctional kernel
-  bool writes_expanded = false;  // takes written tensors whose elements share memory, as the CPU does
-  bool in_turn = false;         // writes lists of tensors, by PyTorch's word one after the other
-  bool composite = false;       // has a CompositeExplicitAutograd kernel
+  bool writes_expanded =
+      false;               // takes written tensors whose elements share memory, as the CPU does
+  bool in_turn = false;    // writes lists of tensors, by PyTorch's word one after the other
+  bool composite = false;  // has a CompositeExplicitAutograd kernel
 };
 
 // "add_.Tensor" without the namespace.

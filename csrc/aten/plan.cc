@@ -56,7 +56,8 @@ Inferred infer_row(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IVal
 
 class Planner {
  public:
-  Planner(const OpInfo& info, const Walk& walk, int first_result) : info_(info), walk_(walk), first_(first_result) {}
+  Planner(const OpInfo& info, const Walk& walk, int first_result)
+      : info_(info), walk_(walk), first_(first_result) {}
 
   void fresh(const ResultMeta& meta) {
     ir::Result result;
@@ -110,7 +111,8 @@ class Planner {
  private:
   void place(int index, ir::Result result) {
     const OperandRef& operand = walk_.operands[static_cast<size_t>(index)];
-    last_write_[operand.same_slot >= 0 ? operand.same_slot : index] = static_cast<int>(plan_.node.results.size());
+    last_write_[operand.same_slot >= 0 ? operand.same_slot : index] =
+        static_cast<int>(plan_.node.results.size());
     plan_.node.results.push_back(std::move(result));
   }
 
@@ -140,12 +142,15 @@ void apply_resizes(const std::vector<ResizePlan>& resizes, const Walk& walk) {
   for (const ResizePlan& resize : resizes) {
     c10::TensorImpl* impl = walk.operands[static_cast<size_t>(resize.operand)].impl;
     at::native::resize_output(
-        at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl)), resize.sizes);
+        at::Tensor(
+            c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl)),
+        resize.sizes);
   }
 }
 
-NodePlan plan_node(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args, const std::vector<int>& values,
-                   int first_result, std::vector<stablehlo::DType>& scalars, bool numbers_as_constants) {
+NodePlan plan_node(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args,
+                   const std::vector<int>& values, int first_result,
+                   std::vector<stablehlo::DType>& scalars, bool numbers_as_constants) {
   const Inferred inferred = infer_row(info, walk, args);
   Planner planner(info, walk, first_result);
   planner.plan().node = make_node(info, walk, args, values, scalars, numbers_as_constants);
@@ -163,9 +168,11 @@ NodePlan plan_node(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IVal
   }
   // In-place and out= forms hand their written arguments back: all inferred results then belong to those.
   bool any_fresh = false;
-  for (const ReturnInfo& r : info.returns) any_fresh |= r.kind == ReturnKind::kFresh || r.kind == ReturnKind::kFreshList;
+  for (const ReturnInfo& r : info.returns)
+    any_fresh |= r.kind == ReturnKind::kFresh || r.kind == ReturnKind::kFreshList;
   size_t fresh = any_fresh ? inferred.results.size() : 0;
-  if (any_fresh && inferred.results.size() > targets.size() && info.row->infer == lowering::Infer::kLowering) {
+  if (any_fresh && inferred.results.size() > targets.size() &&
+      info.row->infer == lowering::Infer::kLowering) {
     fresh = inferred.results.size() - targets.size();
   }
   for (size_t i = 0; i < fresh; ++i) planner.fresh(inferred.results[i]);

@@ -16,7 +16,7 @@ using torch::jit::Stack;
 
 // The two arguments a check looks at and the dtype drawn.
 struct Drawn {
-  const c10::IValue* first = nullptr;   // null: the overload has no number of that name
+  const c10::IValue* first = nullptr;  // null: the overload has no number of that name
   const c10::IValue* second = nullptr;
   c10::ScalarType dtype = c10::ScalarType::Float;
 };
@@ -25,18 +25,23 @@ using Check = void (*)(const Drawn& drawn);
 bool is_number(const c10::IValue* value) { return value != nullptr && value->isScalar(); }
 
 void check_uniform(const Drawn& drawn) {
-  AT_DISPATCH_FLOATING_TYPES_AND2(c10::kHalf, c10::kBFloat16, drawn.dtype, "check_uniform_bounds", [&] {
-    if (!is_number(drawn.first) || !is_number(drawn.second)) return;
-    const double from = drawn.first->toScalar().toDouble(), to = drawn.second->toScalar().toDouble();
-    const auto type = c10::scalarTypeToTypeMeta(drawn.dtype);
-    const auto lowest = static_cast<double>(std::numeric_limits<scalar_t>::lowest());
-    const auto max = static_cast<double>(std::numeric_limits<scalar_t>::max());
-    TORCH_CHECK(from >= lowest && from <= max, "from is out of bounds for ", type);
-    TORCH_CHECK(to >= lowest && to <= max, "to is out of bounds for ", type);
-    TORCH_CHECK(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
-    TORCH_CHECK(to - from <= max, "uniform_ expects to-from <= std::numeric_limits<", c10::toString(drawn.dtype),
-                ">::max(), but found to=", to, " and from=", from, " which result in to-from to exceed the limit");
-  });
+  AT_DISPATCH_FLOATING_TYPES_AND2(
+      c10::kHalf, c10::kBFloat16, drawn.dtype, "check_uniform_bounds", [&] {
+        if (!is_number(drawn.first) || !is_number(drawn.second)) return;
+        const double from = drawn.first->toScalar().toDouble(),
+                     to = drawn.second->toScalar().toDouble();
+        const auto type = c10::scalarTypeToTypeMeta(drawn.dtype);
+        const auto lowest = static_cast<double>(std::numeric_limits<scalar_t>::lowest());
+        const auto max = static_cast<double>(std::numeric_limits<scalar_t>::max());
+        TORCH_CHECK(from >= lowest && from <= max, "from is out of bounds for ", type);
+        TORCH_CHECK(to >= lowest && to <= max, "to is out of bounds for ", type);
+        TORCH_CHECK(from <= to,
+                    "uniform_ expects to return a [from, to) range, but found from=", from,
+                    " > to=", to);
+        TORCH_CHECK(to - from <= max, "uniform_ expects to-from <= std::numeric_limits<",
+                    c10::toString(drawn.dtype), ">::max(), but found to=", to, " and from=", from,
+                    " which result in to-from to exceed the limit");
+      });
 }
 
 void check_normal(const Drawn& drawn) {
@@ -53,8 +58,10 @@ void check_log_normal(const Drawn& drawn) {
 
 void check_cauchy(const Drawn& drawn) {
   TORCH_CHECK(c10::isFloatingType(drawn.dtype),
-              "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
-              "specified ", c10::scalarTypeToTypeMeta(drawn.dtype));
+              "Cauchy distribution is a continuous probability distribution. dtype must be a "
+              "floating point but you "
+              "specified ",
+              c10::scalarTypeToTypeMeta(drawn.dtype));
   if (!is_number(drawn.second)) return;
   const double sigma = drawn.second->toScalar().toDouble();
   TORCH_CHECK(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
@@ -62,8 +69,10 @@ void check_cauchy(const Drawn& drawn) {
 
 void check_exponential(const Drawn& drawn) {
   TORCH_CHECK(c10::isFloatingType(drawn.dtype),
-              "Exponential distribution is a continuous probability distribution. dtype must be a floating point but "
-              "you specified ", drawn.dtype);
+              "Exponential distribution is a continuous probability distribution. dtype must be a "
+              "floating point but "
+              "you specified ",
+              drawn.dtype);
   if (!is_number(drawn.first)) return;
   const double lambda = drawn.first->toScalar().toDouble();
   TORCH_CHECK(lambda > 0, "exponential_ expects lambda > 0.0, but found lambda=", lambda);
@@ -91,15 +100,18 @@ void check_range(const Drawn& drawn) {
   const int64_t from = is_number(drawn.first) ? drawn.first->toScalar().toLong() : 0;
   if (!is_number(drawn.second)) return;
   const int64_t to = drawn.second->toScalar().toLong();
-  TORCH_CHECK(from < to, "random_ expects 'from' to be less than 'to', but got from=", from, " >= to=", to);
-  at::native::templates::check_from_to_in_range(from, to - 1, c10::scalarTypeToTypeMeta(drawn.dtype));
+  TORCH_CHECK(from < to, "random_ expects 'from' to be less than 'to', but got from=", from,
+              " >= to=", to);
+  at::native::templates::check_from_to_in_range(from, to - 1,
+                                                c10::scalarTypeToTypeMeta(drawn.dtype));
 }
 
 struct CheckRow {
   std::string_view base;           // without the trailing underscore of in-place forms
   std::string_view first, second;  // names of the arguments looked at
   Check check;
-  c10::ScalarType dtype = c10::ScalarType::Undefined;  // of a factory not asked for one; Undefined: the default dtype
+  c10::ScalarType dtype =
+      c10::ScalarType::Undefined;  // of a factory not asked for one; Undefined: the default dtype
 };
 constexpr CheckRow kChecks[] = {
     {"uniform", "from", "to", check_uniform},
@@ -143,7 +155,8 @@ Drawn read(const Positions& at, const Stack& stack, c10::ScalarType fallback) {
   } else if (at.tensor >= 0 && arguments[at.tensor].isTensor()) {
     drawn.dtype = arguments[at.tensor].toTensor().scalar_type();
   } else {
-    drawn.dtype = fallback == c10::ScalarType::Undefined ? c10::get_default_dtype_as_scalartype() : fallback;
+    drawn.dtype =
+        fallback == c10::ScalarType::Undefined ? c10::get_default_dtype_as_scalartype() : fallback;
   }
   return drawn;
 }
@@ -155,8 +168,9 @@ ArgumentCheck random_check(const c10::FunctionSchema& schema) {
   if (base.ends_with('_')) base.pop_back();
   for (const CheckRow& row : kChecks) {
     if (row.base != base) continue;
-    const Positions at{position(schema, row.first), position(schema, row.second), position(schema, "dtype"),
-                       position(schema, "out"),     position(schema, "self"),     schema.arguments().size()};
+    const Positions at{position(schema, row.first), position(schema, row.second),
+                       position(schema, "dtype"),   position(schema, "out"),
+                       position(schema, "self"),    schema.arguments().size()};
     return [&row, at](const Stack& stack) { row.check(read(at, stack, row.dtype)); };
   }
   return {};

@@ -20,8 +20,9 @@ namespace {
 
 // Composites that are several programs unless captured as one, and have no lowering of their own.
 constexpr std::string_view kCapturedComposites[] = {
-    "logical_and", "logical_or", "logical_xor", "logical_not", "block_diag", "_euclidean_dist", "renorm", "dist",
-    "linalg_vector_norm", "channel_shuffle", "pixel_shuffle", "pixel_unshuffle", "rot90", "trace_backward",
+    "logical_and",     "logical_or",      "logical_xor", "logical_not",        "block_diag",
+    "_euclidean_dist", "renorm",          "dist",        "linalg_vector_norm", "channel_shuffle",
+    "pixel_shuffle",   "pixel_unshuffle", "rot90",       "trace_backward",
 };
 
 // The kernel of one operator; what it knows of it is read at the first call.
@@ -82,31 +83,39 @@ void register_operators() {
   }
   with_rows.insert(std::begin(kCapturedComposites), std::end(kCapturedComposites));
 
-  static auto* library = new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  static auto* library = new torch::Library(torch::Library::IMPL, "aten",
+                                            c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
   auto& dispatcher = c10::Dispatcher::singleton();
   for (const c10::OperatorName& name : dispatcher.getAllOpNames()) {
     if (!name.name.starts_with("aten::")) continue;
     const auto handle = dispatcher.findSchema(name);
     if (!handle) continue;
     const c10::FunctionSchema& schema = handle->schema();
-    if (handle->hasTag(at::Tag::inplace_view)) continue;  // as_strided_ and its like change the tensor, not its values
-    if (returns_view(schema) || handle->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1)) continue;
+    if (handle->hasTag(at::Tag::inplace_view))
+      continue;  // as_strided_ and its like change the tensor, not its values
+    if (returns_view(schema) || handle->hasKernelForDispatchKey(c10::DispatchKey::PrivateUse1))
+      continue;
     if (handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd)) continue;
     const std::string base = base_name(schema);
-    const bool structured = handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
+    const bool structured =
+        handle->hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
     const bool factory = base.starts_with("new_") || base.starts_with("empty");
     if (factory || base.ends_with("_copy")) continue;
     if (!structured && !with_rows.contains(base)) continue;
-    if (!structured && !op_info(*handle).row && std::find(std::begin(kCapturedComposites), std::end(kCapturedComposites),
-                                                          base) == std::end(kCapturedComposites)) {
+    if (!structured && !op_info(*handle).row &&
+        std::find(std::begin(kCapturedComposites), std::end(kCapturedComposites), base) ==
+            std::end(kCapturedComposites)) {
       continue;
     }
     ArgumentCheck check = random_check(schema);
     library->impl(c10::toString(name).c_str(),
-                  check ? torch::CppFunction::makeFromBoxedFunctor(std::make_unique<CheckedKernel>(std::move(check)))
-                        : torch::CppFunction::makeFromBoxedFunctor(std::make_unique<BoxedKernel>()));
+                  check
+                      ? torch::CppFunction::makeFromBoxedFunctor(
+                            std::make_unique<CheckedKernel>(std::move(check)))
+                      : torch::CppFunction::makeFromBoxedFunctor(std::make_unique<BoxedKernel>()));
   }
-  static auto* fallbacks = new torch::Library(torch::Library::IMPL, "_", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
+  static auto* fallbacks = new torch::Library(torch::Library::IMPL, "_",
+                                              c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
   fallbacks->fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
 }
 

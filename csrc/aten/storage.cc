@@ -30,39 +30,45 @@ int device_index(std::optional<c10::Device> device) {
 void check_device(int index) {
   const int count = engine::client().num_devices();
   TORCH_CHECK(index >= 0 && index < count, "tpu: invalid device ordinal: ", index, " (",
-              count == 1 ? std::string("there is 1 device") : "there are " + std::to_string(count) + " devices",
+              count == 1 ? std::string("there is 1 device")
+                         : "there are " + std::to_string(count) + " devices",
               "; TORCH_TPU_NUM_DEVICES sets the number on the CPU plugin)");
 }
 
-at::Tensor make(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype, int device, int64_t bytes) {
+at::Tensor make(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype, int device,
+                int64_t bytes) {
   to_dtype(dtype);  // unsupported ones are refused here
-  c10::Storage storage(c10::Storage::use_byte_size_t(), static_cast<size_t>(bytes), engine::make_slot(bytes, device),
-                       device::storage_allocator(), /*resizable=*/true);
+  c10::Storage storage(c10::Storage::use_byte_size_t(), static_cast<size_t>(bytes),
+                       engine::make_slot(bytes, device), device::storage_allocator(),
+                       /*resizable=*/true);
   at::Tensor t = at::detail::make_tensor_base<c10::TensorImpl>(
-      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), c10::scalarTypeToTypeMeta(dtype));
+      std::move(storage), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+      c10::scalarTypeToTypeMeta(dtype));
   t.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
   return t;
 }
 
 at::Tensor empty_memory_format(c10::IntArrayRef sizes, std::optional<c10::ScalarType> dtype,
                                std::optional<c10::Layout> layout, std::optional<c10::Device> device,
-                               std::optional<bool> pin_memory, std::optional<c10::MemoryFormat> format) {
+                               std::optional<bool> pin_memory,
+                               std::optional<c10::MemoryFormat> format) {
   TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
-  TORCH_CHECK_NOT_IMPLEMENTED(!layout || *layout == c10::Layout::Strided, "tpu: the layout ", *layout,
-                              " is not supported");
+  TORCH_CHECK_NOT_IMPLEMENTED(!layout || *layout == c10::Layout::Strided, "tpu: the layout ",
+                              *layout, " is not supported");
   const int index = device_index(device);
   check_device(index);
   at::detail::check_size_nonnegative(sizes);
   at::Tensor t = empty_contiguous(sizes, c10::dtype_or_default(dtype), index);
-  if (format && *format != c10::MemoryFormat::Preserve && *format != c10::MemoryFormat::Contiguous) {
+  if (format && *format != c10::MemoryFormat::Preserve &&
+      *format != c10::MemoryFormat::Contiguous) {
     t.unsafeGetTensorImpl()->empty_tensor_restride(*format);
   }
   return t;
 }
 
-at::Tensor empty_strided_kernel(c10::IntArrayRef sizes, c10::IntArrayRef strides, std::optional<c10::ScalarType> dtype,
-                                std::optional<c10::Layout>, std::optional<c10::Device> device,
-                                std::optional<bool> pin_memory) {
+at::Tensor empty_strided_kernel(c10::IntArrayRef sizes, c10::IntArrayRef strides,
+                                std::optional<c10::ScalarType> dtype, std::optional<c10::Layout>,
+                                std::optional<c10::Device> device, std::optional<bool> pin_memory) {
   TORCH_CHECK(!pin_memory.value_or(false), "Only dense CPU tensors can be pinned");
   const int index = device_index(device);
   check_device(index);
@@ -71,12 +77,15 @@ at::Tensor empty_strided_kernel(c10::IntArrayRef sizes, c10::IntArrayRef strides
 }
 
 void grow(c10::TensorImpl* impl) {
-  const auto needed = static_cast<int64_t>(at::detail::computeStorageNbytes(
-      impl->sizes(), impl->strides(), impl->dtype().itemsize(), static_cast<size_t>(impl->storage_offset())));
-  if (needed > static_cast<int64_t>(impl->unsafe_storage().nbytes())) resize_storage(impl->unsafe_storage(), needed);
+  const auto needed = static_cast<int64_t>(
+      at::detail::computeStorageNbytes(impl->sizes(), impl->strides(), impl->dtype().itemsize(),
+                                       static_cast<size_t>(impl->storage_offset())));
+  if (needed > static_cast<int64_t>(impl->unsafe_storage().nbytes()))
+    resize_storage(impl->unsafe_storage(), needed);
 }
 
-const at::Tensor& resize_(const at::Tensor& self, c10::IntArrayRef sizes, std::optional<c10::MemoryFormat> format) {
+const at::Tensor& resize_(const at::Tensor& self, c10::IntArrayRef sizes,
+                          std::optional<c10::MemoryFormat> format) {
   at::detail::check_size_nonnegative(sizes);
   auto* impl = self.unsafeGetTensorImpl();
   if (self.sizes() != sizes) {
@@ -90,8 +99,8 @@ const at::Tensor& resize_(const at::Tensor& self, c10::IntArrayRef sizes, std::o
   return self;
 }
 
-at::Tensor& set_storage_offset(at::Tensor& self, at::Storage source, int64_t offset, c10::IntArrayRef sizes,
-                               c10::IntArrayRef strides) {
+at::Tensor& set_storage_offset(at::Tensor& self, at::Storage source, int64_t offset,
+                               c10::IntArrayRef sizes, c10::IntArrayRef strides) {
   at::native::checkSetStorage(self, std::move(source), offset, sizes, strides);
   auto* impl = self.unsafeGetTensorImpl();
   impl->set_storage_offset(offset);
@@ -111,11 +120,13 @@ at::Tensor& set_source_storage(at::Tensor& self, at::Storage source) {
 
 at::Tensor& set_source_tensor(at::Tensor& self, const at::Tensor& source) {
   if (self.unsafeGetTensorImpl() == source.unsafeGetTensorImpl()) return self;
-  return set_storage_offset(self, source.storage(), source.storage_offset(), source.sizes(), source.strides());
+  return set_storage_offset(self, source.storage(), source.storage_offset(), source.sizes(),
+                            source.strides());
 }
 
 at::Tensor& set_empty(at::Tensor& self) {
-  return set_storage_offset(self, empty_contiguous({0}, self.scalar_type(), self.device().index()).storage(), 0, {0}, {});
+  return set_storage_offset(
+      self, empty_contiguous({0}, self.scalar_type(), self.device().index()).storage(), 0, {0}, {});
 }
 
 bool is_set_to(const at::Tensor& self, const at::Tensor& other) {
@@ -124,7 +135,9 @@ bool is_set_to(const at::Tensor& self, const at::Tensor& other) {
          self.strides() == other.strides();
 }
 
-at::Tensor view(const at::Tensor& self, c10::IntArrayRef sizes) { return at::native::view(self, sizes); }
+at::Tensor view(const at::Tensor& self, c10::IntArrayRef sizes) {
+  return at::native::view(self, sizes);
+}
 at::Tensor reshape_alias(const at::Tensor& self, c10::IntArrayRef sizes, c10::IntArrayRef strides) {
   return at::native::_reshape_alias(self, sizes, strides);
 }
@@ -150,19 +163,23 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("as_strided", &as_strided);
   m.impl("unfold", &unfold);
   // Autograd's stand-in for a zero gradient; the CPU's has no memory.
-  m.impl("_efficientzerotensor", [](c10::IntArrayRef sizes, std::optional<c10::ScalarType> dtype,
-                                    std::optional<c10::Layout> layout, std::optional<c10::Device> device,
-                                    std::optional<bool> pin_memory) {
-    return at::zeros(sizes, dtype, layout, device, pin_memory);
-  });
-  m.impl("record_stream", [](at::Tensor&, c10::Stream) {});  // memory lives as long as work that needs it
+  m.impl("_efficientzerotensor",
+         [](c10::IntArrayRef sizes, std::optional<c10::ScalarType> dtype,
+            std::optional<c10::Layout> layout, std::optional<c10::Device> device,
+            std::optional<bool> pin_memory) {
+           return at::zeros(sizes, dtype, layout, device, pin_memory);
+         });
+  m.impl("record_stream",
+         [](at::Tensor&, c10::Stream) {});  // memory lives as long as work that needs it
   m.impl("view_as_real", [](const at::Tensor& self) { return at::native::view_as_real(self); });
-  m.impl("view_as_complex", [](const at::Tensor& self) { return at::native::view_as_complex(self); });
+  m.impl("view_as_complex",
+         [](const at::Tensor& self) { return at::native::view_as_complex(self); });
 }
 
 }  // namespace
 
-at::Tensor empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype, int device) {
+at::Tensor empty_strided(c10::IntArrayRef sizes, c10::IntArrayRef strides, c10::ScalarType dtype,
+                         int device) {
   const auto bytes = at::detail::computeStorageNbytes(sizes, strides, c10::elementSize(dtype));
   return make(sizes, strides, dtype, device, static_cast<int64_t>(bytes));
 }
@@ -190,10 +207,12 @@ void resize_storage(const c10::Storage& storage, int64_t bytes) {
     const auto item = static_cast<int64_t>(c10::elementSize(dtype));
     const int64_t count = std::min<int64_t>(value->type->bytes, bytes) / item;
     const c10::ScalarType flat_dtype = bytes % item == 0 ? dtype : c10::ScalarType::Byte;
-    const int64_t flat_count = bytes % item == 0 ? count : std::min<int64_t>(value->type->bytes, bytes);
+    const int64_t flat_count =
+        bytes % item == 0 ? count : std::min<int64_t>(value->type->bytes, bytes);
     const auto flat = [&](const c10::Storage& s) {
       at::Tensor t = at::detail::make_tensor_base<c10::TensorImpl>(
-          c10::Storage(s), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1), c10::scalarTypeToTypeMeta(flat_dtype));
+          c10::Storage(s), c10::DispatchKeySet(c10::DispatchKey::PrivateUse1),
+          c10::scalarTypeToTypeMeta(flat_dtype));
       t.unsafeGetTensorImpl()->set_sizes_contiguous({flat_count});
       return t;
     };
@@ -203,7 +222,8 @@ void resize_storage(const c10::Storage& storage, int64_t bytes) {
   c10::DataPtr fresh = engine::make_slot(bytes, device);
   if (kept.defined()) {
     std::lock_guard lock(engine::engine_mutex());
-    static_cast<engine::Slot*>(fresh.get_context())->value = engine::slot_of(kept.storage().data_ptr())->value;
+    static_cast<engine::Slot*>(fresh.get_context())->value =
+        engine::slot_of(kept.storage().data_ptr())->value;
   }
   impl->set_data_ptr_noswap(std::move(fresh));
   impl->set_nbytes(static_cast<size_t>(bytes));

@@ -26,15 +26,17 @@ int64_t double_bits(double value) {
 }
 
 [[noreturn]] void different_devices(c10::Device a, c10::Device b) {
-  TORCH_CHECK(false, "Expected all tensors to be on the same device, but found at least two devices, ", a, " and ", b,
-              "!");
+  TORCH_CHECK(false,
+              "Expected all tensors to be on the same device, but found at least two devices, ", a,
+              " and ", b, "!");
 }
 
 class Walker {
  public:
   Walker(const OpInfo& info, Walk& walk) : info_(info), walk_(walk), id_(++g_walk) {
     // The default dtype decides what factories and integer divisions give; it is smaller than an OpInfo.
-    hasher_.add(reinterpret_cast<uint64_t>(&info) + static_cast<uint64_t>(c10::get_default_dtype_as_scalartype()));
+    hasher_.add(reinterpret_cast<uint64_t>(&info) +
+                static_cast<uint64_t>(c10::get_default_dtype_as_scalartype()));
   }
 
   void run(const Stack& stack) {
@@ -64,7 +66,9 @@ class Walker {
           }
           break;
         }
-        case ArgKind::kNumber: number(value, arg.policy); break;
+        case ArgKind::kNumber:
+          number(value, arg.policy);
+          break;
         case ArgKind::kNumberList:
           if (value.isNone()) {
             hasher_.add(kAbsent);
@@ -80,13 +84,17 @@ class Walker {
             for (const c10::IValue& element : list) number(element, arg.policy);
           }
           break;
-        case ArgKind::kStatic: constant(value); break;
+        case ArgKind::kStatic:
+          constant(value);
+          break;
         case ArgKind::kIgnored:
-          if (value.isDevice() && value.toDevice().has_index()) factory_device_ = value.toDevice().index();
+          if (value.isDevice() && value.toDevice().has_index())
+            factory_device_ = value.toDevice().index();
           break;
       }
     }
-    if (walk_.device < 0) walk_.device = factory_device_ >= 0 ? factory_device_ : device::current_device();
+    if (walk_.device < 0)
+      walk_.device = factory_device_ >= 0 ? factory_device_ : device::current_device();
     hasher_.add(static_cast<uint64_t>(walk_.device));
     walk_.key = hasher_.finish();
   }
@@ -101,21 +109,24 @@ class Walker {
     operand.impl = impl;
     operand.argument = argument_;
     if (impl->device_type() != c10::DeviceType::PrivateUse1) return host_scalar(impl, operand, arg);
-    TORCH_CHECK(impl->has_storage(), info_.name, ": sparse and nested tensors are not supported on the tpu device");
+    TORCH_CHECK(impl->has_storage(), info_.name,
+                ": sparse and nested tensors are not supported on the tpu device");
     walk_.lazy |= arg.kind == ArgKind::kTensor && (impl->is_conj() || impl->is_neg());
     const int device = impl->device().index();
     if (walk_.device < 0) {
       walk_.device = device;
     } else if (walk_.device != device) {
-      different_devices(c10::Device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(walk_.device)),
-                        impl->device());
+      different_devices(
+          c10::Device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(walk_.device)),
+          impl->device());
     }
     const c10::DataPtr& data = impl->unsafe_storage().data_ptr();
     operand.slot = engine::slot_of(data);
     operand.offset = impl->storage_offset();
     const auto dtype = static_cast<uint64_t>(impl->dtype().toScalarType());
     if (operand.slot == nullptr) {  // a storage without memory (0 bytes), or not one of ours
-      TORCH_CHECK(impl->unsafe_storage().nbytes() == 0, info_.name, ": a storage on tpu was not made by this backend");
+      TORCH_CHECK(impl->unsafe_storage().nbytes() == 0, info_.name,
+                  ": a storage on tpu was not made by this backend");
       hasher_.add(dtype | 1u << 16);
       sizes_and_strides(impl);
       return;
@@ -146,7 +157,8 @@ class Walker {
         array->seen_index = static_cast<uint32_t>(walk_.operands.size() - 1);
       }
       // A tensor that is its whole storage, in order: the array's type says it all.
-      if (operand.offset == 0 && impl->is_contiguous() && impl->sizes() == c10::IntArrayRef(type->dims)) {
+      if (operand.offset == 0 && impl->is_contiguous() &&
+          impl->sizes() == c10::IntArrayRef(type->dims)) {
         hasher_.add(reinterpret_cast<uint64_t>(type) + dtype);
         if (alias != 0) hasher_.add(alias);
         return;
@@ -167,8 +179,10 @@ class Walker {
 
   // A 0-d CPU tensor joins in as a number of its own dtype; any other CPU tensor is an error.
   void host_scalar(c10::TensorImpl* impl, OperandRef& operand, const ArgInfo& arg) {
-    const c10::Device here(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(std::max(walk_.device, 0)));
-    if (impl->device_type() != c10::DeviceType::CPU || impl->dim() != 0 || arg.written || impl->is_sparse()) {
+    const c10::Device here(c10::DeviceType::PrivateUse1,
+                           static_cast<c10::DeviceIndex>(std::max(walk_.device, 0)));
+    if (impl->device_type() != c10::DeviceType::CPU || impl->dim() != 0 || arg.written ||
+        impl->is_sparse()) {
       different_devices(here, impl->device());
     }
     const auto dtype = impl->dtype().toScalarType();
@@ -176,10 +190,14 @@ class Walker {
     operand.number = static_cast<int>(walk_.numbers.size() - 1);
     n.argument = argument_;
     n.dynamic = !info_.numbers_static && !c10::isComplexType(dtype);
-    const c10::Scalar value = at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::
-                                             unsafe_reclaim_from_nonowning(impl)).item();
+    const c10::Scalar value =
+        at::Tensor(
+            c10::intrusive_ptr<c10::TensorImpl,
+                               c10::UndefinedTensorImpl>::unsafe_reclaim_from_nonowning(impl))
+            .item();
     set_number(n, value);
-    hasher_.add(static_cast<uint64_t>(dtype) | 4u << 16 | (impl->is_wrapped_number() ? 8u << 16 : 0));
+    hasher_.add(static_cast<uint64_t>(dtype) | 4u << 16 |
+                (impl->is_wrapped_number() ? 8u << 16 : 0));
     if (!n.dynamic) hash_value(n);
   }
 
@@ -221,8 +239,8 @@ class Walker {
     if (walk_.numbers.size() > 1 && n.dynamic) {
       // Lists of one value (an optimizer's step sizes) make equal kernels, which the compiler builds once.
       const NumberRef& before = walk_.numbers[walk_.numbers.size() - 2];
-      n.repeated = before.dynamic && before.argument == n.argument && before.kind == n.kind && before.i == n.i &&
-                   double_bits(before.f) == double_bits(n.f);
+      n.repeated = before.dynamic && before.argument == n.argument && before.kind == n.kind &&
+                   before.i == n.i && double_bits(before.f) == double_bits(n.f);
     }
     hasher_.add(static_cast<uint64_t>(n.kind) | (n.dynamic ? 16u : 32u) | (n.repeated ? 64u : 0u));
     if (!n.dynamic) hash_value(n);
@@ -232,10 +250,14 @@ class Walker {
     const bool integral = n.kind != NumberRef::Kind::kFloat;
     const double value = integral ? static_cast<double>(n.i) : n.f;
     switch (policy) {
-      case NumberPolicy::kDynamic: return true;
-      case NumberPolicy::kStatic: return false;
-      case NumberPolicy::kStaticIfOne: return value != 1;
-      case NumberPolicy::kStaticIfSmall: return !(std::abs(value) <= 4 && value * 2 == std::floor(value * 2));
+      case NumberPolicy::kDynamic:
+        return true;
+      case NumberPolicy::kStatic:
+        return false;
+      case NumberPolicy::kStaticIfOne:
+        return value != 1;
+      case NumberPolicy::kStaticIfSmall:
+        return !(std::abs(value) <= 4 && value * 2 == std::floor(value * 2));
     }
     return true;
   }
@@ -320,7 +342,8 @@ bool order_matters(const OpInfo& info, const Walk& walk) {
   for (const Element& a : elements) {
     if (!a.written) continue;
     for (const Element& b : elements) {
-      if (a.root == b.root && a.place != b.place && a.bytes.first < b.bytes.second && b.bytes.first < a.bytes.second) {
+      if (a.root == b.root && a.place != b.place && a.bytes.first < b.bytes.second &&
+          b.bytes.first < a.bytes.second) {
         return true;
       }
     }
@@ -328,6 +351,8 @@ bool order_matters(const OpInfo& info, const Walk& walk) {
   return false;
 }
 
-void walk_arguments(const OpInfo& info, const Stack& stack, Walk& walk) { Walker(info, walk).run(stack); }
+void walk_arguments(const OpInfo& info, const Stack& stack, Walk& walk) {
+  Walker(info, walk).run(stack);
+}
 
 }  // namespace torch_tpu::aten

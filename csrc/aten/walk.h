@@ -17,12 +17,13 @@ using torch::jit::Stack;
 struct OperandRef {
   c10::TensorImpl* impl = nullptr;
   engine::Slot* slot = nullptr;
-  int number = -1;           // 0-d CPU tensor: index into Walk::numbers
-  int argument = 0;          // position in the schema
-  int64_t offset = 0;        // storage offset in elements, within the slot
-  const engine::ArrayType* type = nullptr;  // of the storage's value when it was walked; null: uninitialised
-  int same_slot = -1;        // an earlier operand with the same storage
-  int same_array = -1;       // an earlier operand with the same value
+  int number = -1;     // 0-d CPU tensor: index into Walk::numbers
+  int argument = 0;    // position in the schema
+  int64_t offset = 0;  // storage offset in elements, within the slot
+  const engine::ArrayType* type =
+      nullptr;          // of the storage's value when it was walked; null: uninitialised
+  int same_slot = -1;   // an earlier operand with the same storage
+  int same_array = -1;  // an earlier operand with the same value
 };
 
 // A number that may travel as a device scalar.
@@ -41,7 +42,7 @@ struct Walk {
   c10::SmallVector<NumberRef, 4> numbers;
   ir::Key key;
   bool lazy = false;  // an operand is a conjugate or negative view: its array holds other values
-  int device = -1;  // of the device operands; -1: there is none
+  int device = -1;    // of the device operands; -1: there is none
 };
 
 // Reads the arguments on top of `stack`. Call with the engine's mutex held. Throws PyTorch's error for tensors on

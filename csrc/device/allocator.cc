@@ -51,7 +51,9 @@ class Allocator final : public c10::DeviceAllocator {
     const auto [free, total] = memory_info(device);
     return {static_cast<size_t>(free), static_cast<size_t>(total)};
   }
-  void resetAccumulatedStats(c10::DeviceIndex device) override { engine::memory(device).reset_accumulated(); }
+  void resetAccumulatedStats(c10::DeviceIndex device) override {
+    engine::memory(device).reset_accumulated();
+  }
   void resetPeakStats(c10::DeviceIndex device) override { engine::memory(device).reset_peak(); }
 };
 

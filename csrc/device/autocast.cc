@@ -22,19 +22,27 @@ TORCH_LIBRARY_IMPL(aten, AutocastPrivateUse1, m) {
 #undef TT_FP32_SET_OPT_DTYPE
   KERNEL_DIFFERENT_REDISPATCH_SIGNATURE_PRIVATEUSEONE(
       at::norm, "norm.Scalar", at::Tensor(const at::Tensor&, const at::Scalar&),
-      at::Tensor(const at::Tensor&, const std::optional<at::Scalar>&, at::ScalarType), fp32_append_dtype)
+      at::Tensor(const at::Tensor&, const std::optional<at::Scalar>&, at::ScalarType),
+      fp32_append_dtype)
   KERNEL_DIFFERENT_REDISPATCH_SIGNATURE_PRIVATEUSEONE(
-      at::norm, "norm.ScalarOpt_dim", at::Tensor(const at::Tensor&, const std::optional<at::Scalar>&, at::IntArrayRef, bool),
-      at::Tensor(const at::Tensor&, const std::optional<at::Scalar>&, at::IntArrayRef, bool, at::ScalarType),
+      at::norm, "norm.ScalarOpt_dim",
+      at::Tensor(const at::Tensor&, const std::optional<at::Scalar>&, at::IntArrayRef, bool),
+      at::Tensor(const at::Tensor&, const std::optional<at::Scalar>&, at::IntArrayRef, bool,
+                 at::ScalarType),
       fp32_append_dtype)
 #define TT_PROMOTE(...) KERNEL_PRIVATEUSEONE(__VA_ARGS__, promote)
   AT_FORALL_PROMOTE(TT_PROMOTE)
 #undef TT_PROMOTE
-  m.impl("binary_cross_entropy", [](const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
-                                    int64_t) -> at::Tensor {
-    TORCH_CHECK(false, "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast. Use "
-                       "torch.nn.functional.binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss");
-  });
+  m.impl(
+      "binary_cross_entropy",
+      [](const at::Tensor&, const at::Tensor&, const std::optional<at::Tensor>&,
+         int64_t) -> at::Tensor {
+        TORCH_CHECK(
+            false,
+            "torch.nn.functional.binary_cross_entropy and torch.nn.BCELoss are unsafe to autocast. "
+            "Use "
+            "torch.nn.functional.binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss");
+      });
 }
 
 }  // namespace

@@ -29,9 +29,10 @@ int set_current_device(int device) {
 }
 
 c10::Stream current_stream(int device) {
-  return c10::Stream(c10::Stream::UNSAFE,
-                     c10::Device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(device)),
-                     t_streams.at(static_cast<size_t>(device)));
+  return c10::Stream(
+      c10::Stream::UNSAFE,
+      c10::Device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(device)),
+      t_streams.at(static_cast<size_t>(device)));
 }
 
 c10::Stream exchange_current_stream(c10::Stream stream) {
@@ -42,9 +43,10 @@ c10::Stream exchange_current_stream(c10::Stream stream) {
 }
 
 c10::Stream new_stream(int device) {
-  return c10::Stream(c10::Stream::UNSAFE,
-                     c10::Device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(device)),
-                     g_next_stream.fetch_add(1));
+  return c10::Stream(
+      c10::Stream::UNSAFE,
+      c10::Device(c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(device)),
+      g_next_stream.fetch_add(1));
 }
 
 }  // namespace torch_tpu::device

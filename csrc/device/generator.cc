@@ -31,15 +31,18 @@ uint64_t TpuGenerator::seed() {
 }
 
 void TpuGenerator::set_state(const c10::TensorImpl& state) {
-  TORCH_CHECK_TYPE(state.device_type() == c10::DeviceType::CPU && state.dtype() == caffe2::TypeMeta::Make<uint8_t>(),
+  TORCH_CHECK_TYPE(state.device_type() == c10::DeviceType::CPU &&
+                       state.dtype() == caffe2::TypeMeta::Make<uint8_t>(),
                    "RNG state must be a torch.ByteTensor");
-  TORCH_CHECK(state.numel() == sizeof state_ && state.is_contiguous(), "RNG state of a tpu generator has ",
-              sizeof state_, " bytes (seed and offset), got ", state.numel());
+  TORCH_CHECK(state.numel() == sizeof state_ && state.is_contiguous(),
+              "RNG state of a tpu generator has ", sizeof state_, " bytes (seed and offset), got ",
+              state.numel());
   std::memcpy(&state_, state.data(), sizeof state_);
 }
 
 c10::intrusive_ptr<c10::TensorImpl> TpuGenerator::get_state() const {
-  at::Tensor state = at::empty({sizeof state_}, at::TensorOptions().dtype(at::kByte).device(at::kCPU));
+  at::Tensor state =
+      at::empty({sizeof state_}, at::TensorOptions().dtype(at::kByte).device(at::kCPU));
   std::memcpy(state.mutable_data_ptr(), &state_, sizeof state_);
   return state.getIntrusivePtr();
 }
@@ -60,7 +63,8 @@ const at::Generator& default_generator(int device) {
   static auto* generators = [] {
     auto* made = new std::array<at::Generator, engine::kMaxDevices>;
     for (int i = 0; i < engine::kMaxDevices; ++i) {
-      (*made)[static_cast<size_t>(i)] = at::make_generator<TpuGenerator>(static_cast<c10::DeviceIndex>(i));
+      (*made)[static_cast<size_t>(i)] =
+          at::make_generator<TpuGenerator>(static_cast<c10::DeviceIndex>(i));
     }
     return made;
   }();
@@ -70,8 +74,8 @@ const at::Generator& default_generator(int device) {
 
 RandomState next_random(const std::optional<at::Generator>& generator, int device) {
   at::Generator used = generator && generator->defined() ? *generator : default_generator(device);
-  TORCH_CHECK(used.device().type() == c10::DeviceType::PrivateUse1, "Expected a 'tpu' device type for generator but found '",
-              used.device().type(), "'");
+  TORCH_CHECK(used.device().type() == c10::DeviceType::PrivateUse1,
+              "Expected a 'tpu' device type for generator but found '", used.device().type(), "'");
   std::lock_guard lock(used.mutex());
   return static_cast<TpuGenerator*>(used.unsafeGetGeneratorImpl())->next();
 }

@@ -22,9 +22,13 @@ struct Event {
 class GuardImpl final : public c10::impl::DeviceGuardImplInterface {
  public:
   c10::DeviceType type() const override { return c10::DeviceType::PrivateUse1; }
-  c10::Device exchangeDevice(c10::Device d) const override { return device(set_current_device(d.index())); }
+  c10::Device exchangeDevice(c10::Device d) const override {
+    return device(set_current_device(d.index()));
+  }
   c10::Device getDevice() const override { return device(current_device()); }
-  void setDevice(c10::Device d) const override { set_current_device(d.has_index() ? d.index() : 0); }
+  void setDevice(c10::Device d) const override {
+    set_current_device(d.has_index() ? d.index() : 0);
+  }
   void uncheckedSetDevice(c10::Device d) const noexcept override {
     try {
       setDevice(d);
@@ -45,16 +49,21 @@ class GuardImpl final : public c10::impl::DeviceGuardImplInterface {
     return c10::Stream(c10::Stream::DEFAULT, device(index(d)));
   }
   c10::Stream getNewStream(c10::Device d, int) const override { return new_stream(index(d)); }
-  c10::Stream getStreamFromGlobalPool(c10::Device d, bool) const override { return new_stream(index(d)); }
+  c10::Stream getStreamFromGlobalPool(c10::Device d, bool) const override {
+    return new_stream(index(d));
+  }
   c10::Stream exchangeStream(c10::Stream s) const override { return exchange_current_stream(s); }
   bool queryStream(const c10::Stream& stream) const override {
     synchronizeStream(stream);
     return true;
   }
-  void synchronizeStream(const c10::Stream& stream) const override { engine::synchronize(stream.device_index()); }
+  void synchronizeStream(const c10::Stream& stream) const override {
+    engine::synchronize(stream.device_index());
+  }
   void synchronizeDevice(c10::DeviceIndex index) const override { engine::synchronize(index); }
 
-  void record(void** event, const c10::Stream& stream, c10::DeviceIndex, c10::EventFlag flag) const override {
+  void record(void** event, const c10::Stream& stream, c10::DeviceIndex,
+              c10::EventFlag flag) const override {
     if (*event == nullptr) *event = new Event;
     auto* e = static_cast<Event*>(*event);
     e->device = stream.device_index();
@@ -70,12 +79,16 @@ class GuardImpl final : public c10::impl::DeviceGuardImplInterface {
   void synchronizeEvent(void* event) const override {
     if (event != nullptr) engine::synchronize(static_cast<Event*>(event)->device);
   }
-  void destroyEvent(void* event, c10::DeviceIndex) const noexcept override { delete static_cast<Event*>(event); }
+  void destroyEvent(void* event, c10::DeviceIndex) const noexcept override {
+    delete static_cast<Event*>(event);
+  }
   double elapsedTime(void* first, void* second, c10::DeviceIndex) const override {
-    TORCH_CHECK(first != nullptr && second != nullptr, "Both events must be recorded before calculating elapsed time.");
+    TORCH_CHECK(first != nullptr && second != nullptr,
+                "Both events must be recorded before calculating elapsed time.");
     const auto* a = static_cast<Event*>(first);
     const auto* b = static_cast<Event*>(second);
-    TORCH_CHECK(a->timed && b->timed, "Both events must be created with argument 'enable_timing=True'.");
+    TORCH_CHECK(a->timed && b->timed,
+                "Both events must be created with argument 'enable_timing=True'.");
     return std::chrono::duration<double, std::milli>(b->finished - a->finished).count();
   }
   void recordDataPtrOnStream(const c10::DataPtr&, const c10::Stream&) const override {}

@@ -22,18 +22,25 @@ class Hooks final : public at::PrivateUse1HooksInterface {
   bool isAvailable() const override { return engine::device_count() > 0; }
   void init() const override { engine::client(); }
   bool hasPrimaryContext(c10::DeviceIndex) const override { return engine::client_started(); }
-  c10::DeviceIndex deviceCount() const override { return static_cast<c10::DeviceIndex>(engine::device_count()); }
-  c10::DeviceIndex getCurrentDevice() const override { return static_cast<c10::DeviceIndex>(current_device()); }
+  c10::DeviceIndex deviceCount() const override {
+    return static_cast<c10::DeviceIndex>(engine::device_count());
+  }
+  c10::DeviceIndex getCurrentDevice() const override {
+    return static_cast<c10::DeviceIndex>(current_device());
+  }
   void setCurrentDevice(c10::DeviceIndex device) const override { set_current_device(device); }
   c10::DeviceIndex exchangeDevice(c10::DeviceIndex device) const override {
     return static_cast<c10::DeviceIndex>(set_current_device(device));
   }
-  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex device) const override { return exchangeDevice(device); }
+  c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex device) const override {
+    return exchangeDevice(device);
+  }
   const at::Generator& getDefaultGenerator(c10::DeviceIndex device) const override {
     return default_generator(device < 0 ? current_device() : device);
   }
   at::Generator getNewGenerator(c10::DeviceIndex device) const override {
-    return at::make_generator<TpuGenerator>(device < 0 ? static_cast<c10::DeviceIndex>(current_device()) : device);
+    return at::make_generator<TpuGenerator>(
+        device < 0 ? static_cast<c10::DeviceIndex>(current_device()) : device);
   }
   c10::Device getDeviceFromPtr(void* data) const override {
     const engine::Slot* slot = engine::find_slot(data);

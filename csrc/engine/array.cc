@@ -16,18 +16,20 @@ namespace {
 
 // Addresses come from one reserved range, split into regions by size class (powers of two), so that an address leads
 // to its slot by arithmetic alone.
-constexpr int kSmallestClass = 9;   // 512 B
-constexpr int kLargestClass = 39;   // 512 GiB
-constexpr int kRegionBits = 40;     // 1 TiB of addresses a class
+constexpr int kSmallestClass = 9;  // 512 B
+constexpr int kLargestClass = 39;  // 512 GiB
+constexpr int kRegionBits = 40;    // 1 TiB of addresses a class
 constexpr int kClasses = kLargestClass - kSmallestClass + 1;
 
 class AddressSpace {
  public:
   AddressSpace() {
     const size_t bytes = static_cast<size_t>(kClasses) << kRegionBits;
-    void* base = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    TORCH_CHECK(base != MAP_FAILED, "tpu: cannot reserve ", bytes >> kRegionBits,
-                " TiB of addresses for data_ptr(); is there a limit on virtual memory (ulimit -v)?");
+    void* base =
+        mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    TORCH_CHECK(
+        base != MAP_FAILED, "tpu: cannot reserve ", bytes >> kRegionBits,
+        " TiB of addresses for data_ptr(); is there a limit on virtual memory (ulimit -v)?");
     base_ = static_cast<char*>(base);
   }
 
@@ -36,7 +38,8 @@ class AddressSpace {
     while (cls < kLargestClass && (int64_t{1} << cls) < bytes) ++cls;
     std::lock_guard lock(mutex_);
     for (;; ++cls) {
-      TORCH_CHECK_WITH(OutOfMemoryError, cls <= kLargestClass, "tpu: a storage of ", bytes, " bytes is too large");
+      TORCH_CHECK_WITH(OutOfMemoryError, cls <= kLargestClass, "tpu: a storage of ", bytes,
+                       " bytes is too large");
       Region& region = regions_[cls - kSmallestClass];
       uint32_t index;
       if (!region.free.empty()) {
@@ -49,7 +52,8 @@ class AddressSpace {
         continue;
       }
       region.slots[index] = slot;
-      return base_ + (static_cast<int64_t>(cls - kSmallestClass) << kRegionBits) + (static_cast<int64_t>(index) << cls);
+      return base_ + (static_cast<int64_t>(cls - kSmallestClass) << kRegionBits) +
+             (static_cast<int64_t>(index) << cls);
     }
   }
 
@@ -104,7 +108,8 @@ AddressSpace& addresses() {
 
 const ArrayType* intern_type(DType dtype, const std::vector<int64_t>& dims) {
   static std::mutex mutex;
-  static auto* types = new std::map<std::pair<DType, std::vector<int64_t>>, std::unique_ptr<ArrayType>>;
+  static auto* types =
+      new std::map<std::pair<DType, std::vector<int64_t>>, std::unique_ptr<ArrayType>>;
   std::lock_guard lock(mutex);
   auto& entry = (*types)[{dtype, dims}];
   if (!entry) {

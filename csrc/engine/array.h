@@ -34,7 +34,8 @@ enum class ArrayState : uint8_t {
 };
 
 struct Array final : c10::intrusive_ptr_target {
-  Array(const ArrayType* type, int device, ArrayState state) : type(type), device(device), state(state) {}
+  Array(const ArrayType* type, int device, ArrayState state)
+      : type(type), device(device), state(state) {}
   ~Array() override;
 
   // Takes over `b` and accounts for its memory.

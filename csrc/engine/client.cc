@@ -53,7 +53,8 @@ bool in_bad_fork() { return g_bad_fork.load(std::memory_order_relaxed); }
 
 void check_fork() {
   TORCH_CHECK(!in_bad_fork(),
-              "Cannot re-initialize tpu in forked subprocess. To use tpu with multiprocessing, you must use the "
+              "Cannot re-initialize tpu in forked subprocess. To use tpu with multiprocessing, you "
+              "must use the "
               "'spawn' start method");
 }
 
@@ -81,7 +82,8 @@ const pjrt::Client& client() {
 }
 
 int device_count() {
-  if (const auto* ready = g_client.load(std::memory_order_acquire)) return std::min(ready->num_devices(), kMaxDevices);
+  if (const auto* ready = g_client.load(std::memory_order_acquire))
+    return std::min(ready->num_devices(), kMaxDevices);
   pjrt::PluginCandidates candidates;
   {
     std::lock_guard lock(start_mutex());

@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 
 constexpr char kMagic[8] = {'t', 't', 'p', 'u', 'x', '0', '0', '1'};
 constexpr const char* kSuffix = ".program";
-constexpr int64_t kPruneEvery = int64_t{64} << 20;  // bytes written between two looks at the directory's size
+constexpr int64_t kPruneEvery = int64_t{64}
+                                << 20;  // bytes written between two looks at the directory's size
 
 struct Header {
   char magic[8];
@@ -51,19 +52,23 @@ std::string prepare(const std::string& directory) {
 }
 
 std::string default_directory() {
-  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg == '/') return std::string(xdg) + "/torchtpu";
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return std::string(home) + "/.cache/torchtpu";
+  if (const char* xdg = std::getenv("XDG_CACHE_HOME"); xdg != nullptr && *xdg == '/')
+    return std::string(xdg) + "/torchtpu";
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/')
+    return std::string(home) + "/.cache/torchtpu";
   return "";
 }
 
 }  // namespace
 
 DiskCache::DiskCache() {
-  if (const char* off = std::getenv("TORCH_TPU_CACHE"); off != nullptr && std::string(off) == "0") return;
+  if (const char* off = std::getenv("TORCH_TPU_CACHE"); off != nullptr && std::string(off) == "0")
+    return;
   if (const char* text = std::getenv("TORCH_TPU_CACHE_SIZE"); text != nullptr && *text != 0) {
     char* end = nullptr;
     limit_bytes_ = std::strtoll(text, &end, 10);
-    TORCH_CHECK_VALUE(*end == 0 && limit_bytes_ > 0, "TORCH_TPU_CACHE_SIZE=", text, " is not a positive number of bytes");
+    TORCH_CHECK_VALUE(*end == 0 && limit_bytes_ > 0, "TORCH_TPU_CACHE_SIZE=", text,
+                      " is not a positive number of bytes");
   }
   const char* asked = std::getenv("TORCH_TPU_CACHE_DIR");
   const bool explicit_place = asked != nullptr && *asked != 0;
@@ -71,7 +76,8 @@ DiskCache::DiskCache() {
   if (directory.empty()) return;
   if (const std::string problem = prepare(directory); !problem.empty()) {
     TORCH_CHECK(!explicit_place, "the program cache directory TORCH_TPU_CACHE_DIR=", directory,
-                " cannot be used: ", problem, ". Name a directory of your own, or set TORCH_TPU_CACHE=0");
+                " cannot be used: ", problem,
+                ". Name a directory of your own, or set TORCH_TPU_CACHE=0");
     TORCH_WARN("torch.tpu: the program cache directory ", directory, " is not used: ", problem,
                ". Programs will be compiled again in each process");
     return;
@@ -79,7 +85,9 @@ DiskCache::DiskCache() {
   directory_ = directory;
 }
 
-std::string DiskCache::path_of(const ir::Key& key) const { return directory_ + "/" + key.hex() + kSuffix; }
+std::string DiskCache::path_of(const ir::Key& key) const {
+  return directory_ + "/" + key.hex() + kSuffix;
+}
 
 std::optional<std::string> DiskCache::read(const ir::Key& key) const {
   if (!enabled()) return std::nullopt;
@@ -139,14 +147,16 @@ void DiskCache::prune() {
   std::vector<File> files;
   int64_t total = 0;
   std::error_code error;
-  for (fs::directory_iterator it(directory_, error), end; !error && it != end; it.increment(error)) {
+  for (fs::directory_iterator it(directory_, error), end; !error && it != end;
+       it.increment(error)) {
     std::error_code gone;  // another process may take files away meanwhile
     const auto bytes = static_cast<int64_t>(it->file_size(gone));
     if (gone || it->path().extension() != kSuffix) continue;
     files.push_back({it->last_write_time(gone), bytes, it->path()});
     total += bytes;
   }
-  std::sort(files.begin(), files.end(), [](const File& a, const File& b) { return a.used < b.used; });
+  std::sort(files.begin(), files.end(),
+            [](const File& a, const File& b) { return a.used < b.used; });
   for (const File& file : files) {
     if (total <= limit_bytes_) break;
     fs::remove(file.path, error);

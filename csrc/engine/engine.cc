@@ -30,8 +30,9 @@ struct QueuedLaunch {
 };
 
 struct Queue {
-  std::mutex mutex;                // the engine's
-  std::condition_variable arrived;  // a launch was queued, or a program became ready, or the queue is closing
+  std::mutex mutex;  // the engine's
+  std::condition_variable
+      arrived;  // a launch was queued, or a program became ready, or the queue is closing
   std::condition_variable drained;  // a launch left the queue
   std::deque<QueuedLaunch> launches;
   std::thread worker;
@@ -55,7 +56,8 @@ void raise(const char* op, const pjrt::Status& status) {
 }
 
 // Runs a ready program whose inputs are all ready. With the mutex held.
-pjrt::Status execute(Program& program, std::span<ArrayPtr> inputs, std::span<const ArrayPtr> outputs, const char* op) {
+pjrt::Status execute(Program& program, std::span<ArrayPtr> inputs,
+                     std::span<const ArrayPtr> outputs, const char* op) {
   c10::SmallVector<PJRT_Buffer*, 8> args(inputs.size(), nullptr);
   for (size_t i = 0; i < inputs.size(); ++i) args[i] = inputs[i]->buffer;
   c10::SmallVector<int64_t, 4> kept;  // donated by the program, but somebody else still needs it
@@ -64,10 +66,11 @@ pjrt::Status execute(Program& program, std::span<ArrayPtr> inputs, std::span<con
   }
   c10::SmallVector<PJRT_Buffer*, 4> results(program.executable.num_outputs(), nullptr);
   const int device = inputs.empty() ? outputs.front()->device : inputs.front()->device;
-  PJRT_Device* target = client().num_devices() > 1 ? client().devices()[static_cast<size_t>(device)].get() : nullptr;
+  PJRT_Device* target =
+      client().num_devices() > 1 ? client().devices()[static_cast<size_t>(device)].get() : nullptr;
   if (program.temp_bytes > 0) memory(device).allocated(program.temp_bytes);
-  const pjrt::Status status = program.executable.execute(args.data(), args.size(), results.data(), kept.data(),
-                                                         kept.size(), target);
+  const pjrt::Status status = program.executable.execute(args.data(), args.size(), results.data(),
+                                                         kept.data(), kept.size(), target);
   if (program.temp_bytes > 0) memory(device).freed(program.temp_bytes);
   if (!status.ok()) return status;
   ProgramCache::get().count_execution();
@@ -97,7 +100,9 @@ void run_queued(QueuedLaunch& launch) {
     return mark_failed(launch.outputs, std::make_shared<std::string>(launch.program->error));
   }
   const pjrt::Status status = execute(*launch.program, launch.inputs, launch.outputs, launch.op);
-  if (!status.ok()) mark_failed(launch.outputs, std::make_shared<std::string>(failed_text(launch.op, status.str())));
+  if (!status.ok())
+    mark_failed(launch.outputs,
+                std::make_shared<std::string>(failed_text(launch.op, status.str())));
 }
 
 void work() {
@@ -105,7 +110,8 @@ void work() {
   std::unique_lock lock(q.mutex);
   for (;;) {
     q.arrived.wait(lock, [&] {
-      return q.launches.empty() ? q.closing : q.launches.front().program->state != Program::State::kCompiling;
+      return q.launches.empty() ? q.closing
+                                : q.launches.front().program->state != Program::State::kCompiling;
     });
     if (q.launches.empty()) return;
     run_queued(q.launches.front());
@@ -130,7 +136,9 @@ void wait_on_queue(std::unique_lock<std::mutex>& lock, Done done) {
 void start_worker(Queue& q) {
   if (q.worker.joinable()) return;
   ProgramCache::get().set_listener([&q] {
-    { std::lock_guard lock(q.mutex); }  // the worker is either before its check or waiting
+    {
+      std::lock_guard lock(q.mutex);
+    }  // the worker is either before its check or waiting
     q.arrived.notify_all();
   });
   q.worker = std::thread(work);
@@ -147,7 +155,8 @@ struct WordsHash {
 }  // namespace
 
 EagerMode eager_mode() {
-  const int mode = t_thread_mode >= 0 ? t_thread_mode : g_process_mode.load(std::memory_order_relaxed);
+  const int mode =
+      t_thread_mode >= 0 ? t_thread_mode : g_process_mode.load(std::memory_order_relaxed);
   return static_cast<EagerMode>(mode);
 }
 void set_process_eager_mode(EagerMode mode) { g_process_mode = static_cast<int>(mode); }
@@ -160,7 +169,8 @@ void set_interrupt_check(void (*check)()) { g_interrupt_check = check; }
 void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<ArrayPtr> inputs,
             std::span<const ArrayPtr> outputs, const char* op) {
   Queue& q = queue();
-  if (q.launches.empty() && program.state.load(std::memory_order_acquire) == Program::State::kReady) [[likely]] {
+  if (q.launches.empty() && program.state.load(std::memory_order_acquire) == Program::State::kReady)
+      [[likely]] {
     bool failed_input = false;
     for (const ArrayPtr& input : inputs) failed_input |= input->state == ArrayState::kFailed;
     if (!failed_input) [[likely]] {
@@ -227,8 +237,8 @@ void shutdown() {
 ArrayPtr from_host(const void* data, const ArrayType* type, int device, const char* op) {
   auto array = c10::make_intrusive<Array>(type, device, ArrayState::kPending);
   array->made_by = op;
-  auto buffer = pjrt::host_to_device(client(), client().devices().at(static_cast<size_t>(device)), data, type->dtype,
-                                     type->dims);
+  auto buffer = pjrt::host_to_device(client(), client().devices().at(static_cast<size_t>(device)),
+                                     data, type->dtype, type->dims);
   if (!buffer.ok()) raise(op, buffer.status());
   array->set_buffer(buffer->release());
   return array;
@@ -253,7 +263,8 @@ void to_host(const ArrayPtr& array, void* dst, int64_t offset, int64_t bytes) {
     return;
   }
   std::vector<char> whole(total);
-  const pjrt::Status status = pjrt::device_to_host(client().api(), array->buffer, whole.data(), total);
+  const pjrt::Status status =
+      pjrt::device_to_host(client().api(), array->buffer, whole.data(), total);
   if (!status.ok()) raise(array->made_by, status);
   std::memcpy(dst, whole.data() + offset, static_cast<size_t>(bytes));
 }
@@ -276,7 +287,8 @@ ArrayPtr scalar_words(std::span<const uint32_t> words, int device, bool reuse) {
 
 ArrayPtr to_device(const ArrayPtr& array, int device) {
   wait(array);
-  auto buffer = pjrt::copy_to_device(client().api(), array->buffer, client().devices().at(static_cast<size_t>(device)));
+  auto buffer = pjrt::copy_to_device(client().api(), array->buffer,
+                                     client().devices().at(static_cast<size_t>(device)));
   if (!buffer.ok()) raise("copy to another device", buffer.status());
   auto copy = c10::make_intrusive<Array>(array->type, device, ArrayState::kPending);
   copy->made_by = "copy_";

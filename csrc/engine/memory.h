@@ -28,7 +28,9 @@ class MemoryCounters {
   }
   int64_t live_bytes() const { return live_bytes_; }
   int64_t peak_bytes() const { return peak_bytes_; }
-  int64_t total_bytes() const { return total_bytes_; }  // ever allocated since the last reset_accumulated
+  int64_t total_bytes() const {
+    return total_bytes_;
+  }  // ever allocated since the last reset_accumulated
   int64_t live_arrays() const { return live_arrays_; }
   int64_t peak_arrays() const { return peak_arrays_; }
   int64_t total_arrays() const { return total_arrays_; }

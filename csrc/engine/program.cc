@@ -82,9 +82,11 @@ struct ProgramCache::Impl {
     }
     const auto start = std::chrono::steady_clock::now();
     auto compiled = pjrt::compile(client(), program.text, compile_options(program.traits));
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (!compiled.ok()) {
-      program.error = "tpu: the compiler refused the program of " + program.name + ": " + compiled.status().str();
+      program.error = "tpu: the compiler refused the program of " + program.name + ": " +
+                      compiled.status().str();
       if (std::getenv("TORCH_TPU_SHOW_PROGRAMS") != nullptr) program.error += "\n" + program.text;
       publish(program, Program::State::kFailed);
       return;
@@ -100,11 +102,12 @@ struct ProgramCache::Impl {
 
   void finish(Program& program, pjrt::Executable executable, bool from_disk, double seconds) {
     program.executable = std::move(executable);
-    if (auto needs = program.executable.memory_stats(); needs.ok()) program.temp_bytes = needs->temp;
+    if (auto needs = program.executable.memory_stats(); needs.ok())
+      program.temp_bytes = needs->temp;
     static const bool log = std::getenv("TORCH_TPU_LOG_COMPILES") != nullptr;
     if (log) {
-      std::fprintf(stderr, "torch.tpu: %s %s (%.0f ms)\n", from_disk ? "loaded" : "compiled", program.name.c_str(),
-                   seconds * 1e3);
+      std::fprintf(stderr, "torch.tpu: %s %s (%.0f ms)\n", from_disk ? "loaded" : "compiled",
+                   program.name.c_str(), seconds * 1e3);
     }
     {
       std::lock_guard lock(mutex);
@@ -145,7 +148,8 @@ struct ProgramCache::Impl {
 };
 
 ProgramCache::ProgramCache() : impl_(std::make_unique<Impl>()) {
-  for (unsigned i = 0; i < pool_size(); ++i) impl_->pool.emplace_back([impl = impl_.get()] { impl->run(); });
+  for (unsigned i = 0; i < pool_size(); ++i)
+    impl_->pool.emplace_back([impl = impl_.get()] { impl->run(); });
 }
 
 ProgramCache& ProgramCache::get() {
@@ -153,7 +157,8 @@ ProgramCache& ProgramCache::get() {
   return *cache;
 }
 
-Program* ProgramCache::obtain(std::string text, std::string name, std::vector<int64_t> donated, ProgramTraits traits) {
+Program* ProgramCache::obtain(std::string text, std::string name, std::vector<int64_t> donated,
+                              ProgramTraits traits) {
   const ir::Key key = impl_->key_of(text, traits);
   std::unique_lock lock(impl_->mutex);
   auto& entry = impl_->programs[key];
@@ -180,7 +185,9 @@ void ProgramCache::wait(const Program& program) {
   impl_->done.wait(lock, [&] { return program.state.load() != Program::State::kCompiling; });
 }
 
-void ProgramCache::set_listener(std::function<void()> listener) { impl_->listener = std::move(listener); }
+void ProgramCache::set_listener(std::function<void()> listener) {
+  impl_->listener = std::move(listener);
+}
 
 void ProgramCache::shutdown() {
   {

@@ -18,19 +18,20 @@ namespace torch_tpu::engine {
 struct Program {
   enum class State : uint8_t { kCompiling, kReady, kFailed };
 
-  ir::Key key;                      // of text, options and plugin
-  std::string text;                 // StableHLO; dropped once compiled
-  std::string name;                 // operator(s), for reports
-  std::vector<int64_t> donated;     // parameters whose memory an output may take
+  ir::Key key;                   // of text, options and plugin
+  std::string text;              // StableHLO; dropped once compiled
+  std::string name;              // operator(s), for reports
+  std::vector<int64_t> donated;  // parameters whose memory an output may take
   ProgramTraits traits;
   std::atomic<State> state{State::kCompiling};
-  pjrt::Executable executable;      // kReady
-  std::string error;                // kFailed
+  pjrt::Executable executable;  // kReady
+  std::string error;            // kFailed
   int64_t temp_bytes = 0;
 };
 
 struct CompileStats {
-  int64_t compilations = 0, cache_hits = 0, disk_hits = 0, executions = 0, fallbacks = 0, disk_errors = 0;
+  int64_t compilations = 0, cache_hits = 0, disk_hits = 0, executions = 0, fallbacks = 0,
+          disk_errors = 0;
   double compile_seconds = 0;
 };
 
@@ -39,7 +40,8 @@ class ProgramCache {
   static ProgramCache& get();
 
   // The program of `text`, being loaded or compiled on the pool where it is not there yet. Thread-safe.
-  Program* obtain(std::string text, std::string name, std::vector<int64_t> donated, ProgramTraits traits);
+  Program* obtain(std::string text, std::string name, std::vector<int64_t> donated,
+                  ProgramTraits traits);
   // Blocks until `program` is ready or failed.
   void wait(const Program& program);
   // Called (on a pool thread) whenever a program becomes ready or fails.

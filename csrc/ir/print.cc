@@ -127,13 +127,13 @@ std::string to_string(const Graph& graph) {
     }
     text += std::string(") promoted ") + stablehlo::mlir_name(node.promoted);
     if (node.seed_slot >= 0) text += " seed $" + std::to_string(node.seed_slot);
-    text += "\n";
+    text += '\n';
     for (const Result& result : node.results) text += "  " + result_text(result, value++) + "\n";
   }
   text += "return";
   for (size_t i = 0; i < graph.outputs.size(); ++i)
     text += (i > 0 ? ", " : " ") + value_name(graph.outputs[i]);
-  text += "\n";
+  text += '\n';
   for (const auto& [input, output] : graph.donations) {
     text += "donate input " + std::to_string(input) + " to output " + std::to_string(output) + "\n";
   }

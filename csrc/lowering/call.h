@@ -28,14 +28,20 @@ using Values = std::vector<Value>;
 // An argument a user passed is wrong; becomes PyTorch's exception of that kind at the call.
 class ArgumentError : public std::runtime_error {
  public:
-  enum class Kind { kValue, kIndex, kType, kNotImplemented };  // RuntimeError, IndexError, TypeError, NotImplementedError
+  enum class Kind {
+    kValue,
+    kIndex,
+    kType,
+    kNotImplemented
+  };  // RuntimeError, IndexError, TypeError, NotImplementedError
   ArgumentError(Kind kind, const std::string& message) : std::runtime_error(message), kind(kind) {}
   Kind kind;
 };
 
 class Call {
  public:
-  Call(Builder& builder, const ir::Node& node, const std::vector<Value>& operands, const std::vector<Value>& scalars)
+  Call(Builder& builder, const ir::Node& node, const std::vector<Value>& operands,
+       const std::vector<Value>& scalars)
       : b(builder), node_(node), operands_(operands), scalars_(scalars) {}
 
   Builder& b;
@@ -45,7 +51,7 @@ class Call {
   bool has(std::string_view name) const;  // present: neither None nor an undefined tensor
   Value tensor(std::string_view name) const;
   Value tensor(std::string_view name, DType dtype) { return b.convert(tensor(name), dtype); }
-  Values tensors(std::string_view name) const;                   // undefined entries are an empty Value
+  Values tensors(std::string_view name) const;  // undefined entries are an empty Value
   // Whether the caller's tensor lies in memory in order. Values do not depend on it except where PyTorch's kernel looks
   // at it too (the factors that linalg.det keeps for its gradient).
   bool is_contiguous(std::string_view name) const;
@@ -53,23 +59,24 @@ class Call {
 
   // Numbers as 0-d values of `dtype`, dynamic or static alike: what lowerings use where a number enters as a value.
   Value scalar(std::string_view name, DType dtype) const;
-  Values scalars(std::string_view name, DType dtype) const;        // Scalar[] and float[]
+  Values scalars(std::string_view name, DType dtype) const;  // Scalar[] and float[]
   std::optional<Value> optional_scalar(std::string_view name, DType dtype) const;
-  bool is_one(std::string_view name) const;  // a static number equal to 1 (see OpRow::statics, "alpha=1")
+  bool is_one(
+      std::string_view name) const;  // a static number equal to 1 (see OpRow::statics, "alpha=1")
   bool is_static(std::string_view name) const;  // a number whose value is part of the key
 
   // Static arguments as plain values. Number arguments of type Scalar or float are static only if the row says so.
   double number(std::string_view name) const;
   std::optional<double> optional_number(std::string_view name) const;
-  bool number_is_integral(std::string_view name) const;          // a Python int or bool, not a float
+  bool number_is_integral(std::string_view name) const;  // a Python int or bool, not a float
   int64_t integer(std::string_view name) const;
   std::optional<int64_t> optional_integer(std::string_view name) const;
   int64_t integer_or(std::string_view name, int64_t fallback) const;
   bool boolean(std::string_view name) const;
-  std::vector<int64_t> ints(std::string_view name) const;          // int[]; empty when None
-  std::vector<bool> bools(std::string_view name) const;            // bool[], output_mask
-  std::string str(std::string_view name) const;                    // "" when None
-  std::optional<DType> dtype(std::string_view name) const;         // ScalarType?
+  std::vector<int64_t> ints(std::string_view name) const;   // int[]; empty when None
+  std::vector<bool> bools(std::string_view name) const;     // bool[], output_mask
+  std::string str(std::string_view name) const;             // "" when None
+  std::optional<DType> dtype(std::string_view name) const;  // ScalarType?
 
   // PyTorch's promoted dtype of all tensor and number arguments (TensorIterator's common dtype).
   DType promoted() const { return node_.promoted; }
@@ -81,9 +88,11 @@ class Call {
   // Uniform u32 bits for each element: Threefry-2x32, 20 rounds, of (seed, offset, linear index); the same in every mode,
   // bucket and layout. `stream` tells several draws of one call apart.
   Value random_bits(const Dims& dims, DType unsigned_dtype = DType::kU32, int stream = 0);
-  Value random_uniform(const Dims& dims, DType float_dtype, int stream = 0);  // [0, 1), as fine as the type allows
+  Value random_uniform(const Dims& dims, DType float_dtype,
+                       int stream = 0);  // [0, 1), as fine as the type allows
 
-  int64_t wrap_dim(int64_t dim, int64_t rank) const;  // IndexError with PyTorch's text when out of range
+  int64_t wrap_dim(int64_t dim,
+                   int64_t rank) const;  // IndexError with PyTorch's text when out of range
   std::vector<int64_t> wrap_dims(std::vector<int64_t> dims, int64_t rank) const;  // empty means all
   void check(bool ok, const std::string& message,
              ArgumentError::Kind kind = ArgumentError::Kind::kValue) const;

@@ -158,12 +158,13 @@ Value linspace(Call& c, DType t) {
   int64_t steps = c.integer("steps");
   Value start = c.scalar("start", t), end = c.scalar("end", t);
   if (steps <= 1) return b.broadcast_to(start, {steps});
+  const int64_t half = steps / 2;
   Value index = b.convert(b.iota(DType::kI64, {steps}, 0), t);
   Value step = b.div(b.sub(end, start), b.constant(static_cast<double>(steps - 1), t));
   Value lower = b.add(start, b.mul(step, index));
   Value upper =
       b.sub(end, b.mul(step, b.sub(b.constant(static_cast<double>(steps - 1), t), index)));
-  return b.select(b.lt(index, b.constant(static_cast<double>(steps / 2), t)), lower, upper);
+  return b.select(b.lt(index, b.constant(static_cast<double>(half), t)), lower, upper);
 }
 
 DType linspace_type(DType out) { return is_int(out) ? DType::kF64 : opmath(out); }

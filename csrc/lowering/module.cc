@@ -138,7 +138,8 @@ class ModuleLowering {
     std::vector<Value> results;
     for (int output : graph_.outputs) results.push_back(b_.pad_to_bound(value(output)));
     for (auto [input, output] : graph_.donations) b_.alias(input, output);
-    if (traits != nullptr) traits->only_short_trailing_reductions = b_.only_short_trailing_reductions(kShortReduction);
+    if (traits != nullptr)
+      traits->only_short_trailing_reductions = b_.only_short_trailing_reductions(kShortReduction);
     return b_.finish(results);
   }
 
@@ -262,7 +263,8 @@ Value placeholder(Builder& b, const ir::ViewSpec& view, std::set<int>& symbols) 
 
 }  // namespace
 
-std::string lower_module(const ir::Graph& graph, const ModuleOptions& options, ModuleTraits* traits) {
+std::string lower_module(const ir::Graph& graph, const ModuleOptions& options,
+                         ModuleTraits* traits) {
   return ModuleLowering(graph, options).run(traits);
 }
 

@@ -22,9 +22,11 @@ struct ModuleTraits {
 inline constexpr int64_t kShortReduction = 4096;
 
 // Throws BuildError (our bug) or ArgumentError (the user's).
-std::string lower_module(const ir::Graph& graph, const ModuleOptions& options, ModuleTraits* traits = nullptr);
+std::string lower_module(const ir::Graph& graph, const ModuleOptions& options,
+                         ModuleTraits* traits = nullptr);
 // Runs one node's lowering on placeholder operands (of their views' logical types) and returns its result types;
 // nullopt for a result the lowering leaves undefined.
-std::vector<std::optional<stablehlo::Type>> infer_by_lowering(const ir::Node& node, const std::vector<stablehlo::DType>& scalars);
+std::vector<std::optional<stablehlo::Type>> infer_by_lowering(
+    const ir::Node& node, const std::vector<stablehlo::DType>& scalars);
 
 }  // namespace torch_tpu::lowering

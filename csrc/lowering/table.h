@@ -23,10 +23,18 @@ enum class Infer : uint8_t {
   kLikeFirst,  // sizes, strides and dtype of the first tensor argument (relu, fill)
   kLowering,   // the lowering's own result types, contiguous
 };
-enum class Tolerance : uint8_t { kExact, kElementwise, kTranscendental, kReduction, kContraction, kRandom };
+enum class Tolerance : uint8_t {
+  kExact,
+  kElementwise,
+  kTranscendental,
+  kReduction,
+  kContraction,
+  kRandom
+};
 
 struct OpRow {
-  std::string_view name;  // functional overload: "add.Tensor"; "relu" stands for the default overload
+  std::string_view
+      name;  // functional overload: "add.Tensor"; "relu" stands for the default overload
   LowerFn lower;
   // Number arguments that are part of the key, comma-separated: "eps" always, "alpha=1" only when it equals 1,
   // "exponent:small" when it is an integer or half of magnitude up to 4. All others are values: changing them
@@ -34,8 +42,9 @@ struct OpRow {
   std::string_view statics = "";
   Infer infer = Infer::kComposite;
   Tolerance tolerance = Tolerance::kElementwise;
-  std::string_view writes = "";  // arguments written without the schema saying so (native_batch_norm's running stats)
-  bool random = false;           // takes seed and offset
+  std::string_view writes =
+      "";  // arguments written without the schema saying so (native_batch_norm's running stats)
+  bool random = false;  // takes seed and offset
 };
 
 std::span<const OpRow> operator_table();       // all families' rows

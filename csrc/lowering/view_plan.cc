@@ -128,7 +128,7 @@ class Planner {
       next.digits.insert(next.digits.begin(), Digit{unit, axes_[j].size, 0, axes_[j].size, 1});
       unit *= axes_[j].size;
     }
-    stage_ = next;
+    stage_ = std::move(next);
     units_ = {1};
     room_ = length;
     offset_ = 0;

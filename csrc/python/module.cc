@@ -25,7 +25,8 @@ using NoGil = py::call_guard<py::gil_scoped_release>;
 int resolve(int device) { return device < 0 ? device::current_device() : device; }
 
 // Runs Python's decomposition of `op` on the arguments on the stack.
-bool decompose(const py::object& callable, const c10::OperatorHandle& op, torch::jit::Stack* stack) {
+bool decompose(const py::object& callable, const c10::OperatorHandle& op,
+               torch::jit::Stack* stack) {
   const py::gil_scoped_acquire gil;
   const auto& schema = op.schema();
   const size_t count = schema.arguments().size();
@@ -41,7 +42,8 @@ bool decompose(const py::object& callable, const c10::OperatorHandle& op, torch:
     }
   }
   const std::string name =
-      schema.name() + (schema.overload_name().empty() ? std::string() : "." + schema.overload_name());
+      schema.name() +
+      (schema.overload_name().empty() ? std::string() : "." + schema.overload_name());
   py::object result;
   try {
     result = callable(name, py::tuple(args), kwargs);
@@ -106,7 +108,8 @@ py::dict memory_stats(int device) {
       out[py::str(prefix + ".freed")] = all ? total - current : 0;
     }
   };
-  for (const char* name : {"allocated_bytes", "reserved_bytes", "active_bytes", "requested_bytes"}) {
+  for (const char* name :
+       {"allocated_bytes", "reserved_bytes", "active_bytes", "requested_bytes"}) {
     put(name, m.live_bytes(), m.peak_bytes(), m.total_bytes());
   }
   for (const char* name : {"allocation", "active", "segment"}) {
@@ -126,14 +129,16 @@ py::dict device_properties(int device) {
   out["id"] = chosen.id();
   out["process_index"] = chosen.process_index();
   int64_t total = 0;
-  if (auto stats = chosen.memory_stats(); stats.ok() && stats->bytes_limit) total = *stats->bytes_limit;
+  if (auto stats = chosen.memory_stats(); stats.ok() && stats->bytes_limit)
+    total = *stats->bytes_limit;
   out["total_memory"] = total;
   return out;
 }
 
 py::list operator_table() {
   constexpr const char* kInfer[] = {"composite", "pointwise", "compare", "like_first", "lowering"};
-  constexpr const char* kTolerance[] = {"exact", "elementwise", "transcendental", "reduction", "contraction", "random"};
+  constexpr const char* kTolerance[] = {"exact",     "elementwise", "transcendental",
+                                        "reduction", "contraction", "random"};
   py::list rows;
   for (const lowering::OpRow& row : lowering::operator_table()) {
     py::dict out;
@@ -170,30 +175,43 @@ PYBIND11_MODULE(_C, m) {
   m.def("device_count", &engine::device_count, NoGil());
   m.def("current_device", &device::current_device);
   m.def("set_device", [](int index) { device::set_current_device(index); });
-  m.def("exchange_device", [](int index) { return index < 0 ? device::current_device() : device::set_current_device(index); });
-  m.def("synchronize", [](int index) { engine::synchronize(resolve(index)); }, py::arg("device") = -1, NoGil());
+  m.def("exchange_device", [](int index) {
+    return index < 0 ? device::current_device() : device::set_current_device(index);
+  });
+  m.def(
+      "synchronize", [](int index) { engine::synchronize(resolve(index)); }, py::arg("device") = -1,
+      NoGil());
   m.def("shutdown", &engine::shutdown, NoGil());
   m.def("device_properties", &device_properties);
 
   m.def("get_eager_mode", [] { return static_cast<int>(engine::eager_mode()); });
-  m.def("set_process_eager_mode", [](int mode) { engine::set_process_eager_mode(static_cast<engine::EagerMode>(mode)); });
+  m.def("set_process_eager_mode",
+        [](int mode) { engine::set_process_eager_mode(static_cast<engine::EagerMode>(mode)); });
   m.def("set_thread_eager_mode", &engine::set_thread_eager_mode);
   m.def("compile_stats", &compile_stats);
-  m.def("reset_compile_stats", [] {
-    if (engine::client_started()) engine::ProgramCache::get().reset_stats();
-  }, NoGil());
+  m.def(
+      "reset_compile_stats",
+      [] {
+        if (engine::client_started()) engine::ProgramCache::get().reset_stats();
+      },
+      NoGil());
   m.def("cpu_fallback_enabled", &aten::cpu_fallback_enabled);
   m.def("set_cpu_fallback", &aten::set_cpu_fallback);
 
   m.def("memory_stats", &memory_stats);
-  m.def("reset_peak_memory_stats", [](int index) {
-    engine::drain();
-    engine::memory(resolve(index)).reset_peak();
-  }, NoGil());
-  m.def("reset_accumulated_memory_stats", [](int index) { engine::memory(resolve(index)).reset_accumulated(); });
+  m.def(
+      "reset_peak_memory_stats",
+      [](int index) {
+        engine::drain();
+        engine::memory(resolve(index)).reset_peak();
+      },
+      NoGil());
+  m.def("reset_accumulated_memory_stats",
+        [](int index) { engine::memory(resolve(index)).reset_accumulated(); });
   m.def("empty_cache", [] {});
   m.def("default_generator", [](int index) {
-    return py::reinterpret_steal<py::object>(THPGenerator_Wrap(device::default_generator(resolve(index))));
+    return py::reinterpret_steal<py::object>(
+        THPGenerator_Wrap(device::default_generator(resolve(index))));
   });
   m.def("set_decomposer", [](py::object callable) {
     // Kept for the life of the process: it may be called while the interpreter is ending.

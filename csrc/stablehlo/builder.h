@@ -17,29 +17,89 @@
 namespace torch_tpu::stablehlo {
 
 enum class Unary {
-  kAbs, kNegate, kSign, kExp, kExpm1, kLog, kLog1p, kSqrt, kRsqrt, kCbrt, kSin, kCos, kTan, kTanh, kLogistic,
-  kFloor, kCeil, kRoundNearestEven, kRoundNearestAfz, kNot, kPopcnt, kCountLeadingZeros, kReal, kImag, kIsFinite,
+  kAbs,
+  kNegate,
+  kSign,
+  kExp,
+  kExpm1,
+  kLog,
+  kLog1p,
+  kSqrt,
+  kRsqrt,
+  kCbrt,
+  kSin,
+  kCos,
+  kTan,
+  kTanh,
+  kLogistic,
+  kFloor,
+  kCeil,
+  kRoundNearestEven,
+  kRoundNearestAfz,
+  kNot,
+  kPopcnt,
+  kCountLeadingZeros,
+  kReal,
+  kImag,
+  kIsFinite,
   // CHLO operations, expanded by the plugin.
-  kErf, kErfc, kErfInv, kLgamma, kDigamma, kAsin, kAcos, kAtan, kSinh, kCosh, kAsinh, kAcosh, kAtanh,
+  kErf,
+  kErfc,
+  kErfInv,
+  kLgamma,
+  kDigamma,
+  kAsin,
+  kAcos,
+  kAtan,
+  kSinh,
+  kCosh,
+  kAsinh,
+  kAcosh,
+  kAtanh,
 };
 enum class Binary {
-  kAdd, kSubtract, kMultiply, kDivide, kRemainder, kPower, kMaximum, kMinimum, kAtan2, kAnd, kOr, kXor,
-  kShiftLeft, kShiftRightArithmetic, kShiftRightLogical, kComplex, kNextAfter, kPolygamma, kZeta,
+  kAdd,
+  kSubtract,
+  kMultiply,
+  kDivide,
+  kRemainder,
+  kPower,
+  kMaximum,
+  kMinimum,
+  kAtan2,
+  kAnd,
+  kOr,
+  kXor,
+  kShiftLeft,
+  kShiftRightArithmetic,
+  kShiftRightLogical,
+  kComplex,
+  kNextAfter,
+  kPolygamma,
+  kZeta,
 };
 enum class Compare { kEq, kNe, kLt, kLe, kGt, kGe };
-enum class Monoid { kAdd, kMultiply, kMaximum, kMinimum, kAnd, kOr, kXor };  // maximum and minimum propagate NaN
+enum class Monoid {
+  kAdd,
+  kMultiply,
+  kMaximum,
+  kMinimum,
+  kAnd,
+  kOr,
+  kXor
+};  // maximum and minimum propagate NaN
 enum class Precision { kDefault, kHigh, kHighest };
 
 struct GatherDims {
-  std::vector<int64_t> offset_dims, collapsed_slice_dims, operand_batching_dims, start_indices_batching_dims,
-      start_index_map;
+  std::vector<int64_t> offset_dims, collapsed_slice_dims, operand_batching_dims,
+      start_indices_batching_dims, start_index_map;
   int64_t index_vector_dim = 0;
   std::vector<int64_t> slice_sizes;
   bool indices_are_sorted = false;
 };
 struct ScatterDims {
-  std::vector<int64_t> update_window_dims, inserted_window_dims, input_batching_dims, scatter_indices_batching_dims,
-      scatter_dims_to_operand_dims;
+  std::vector<int64_t> update_window_dims, inserted_window_dims, input_batching_dims,
+      scatter_indices_batching_dims, scatter_dims_to_operand_dims;
   int64_t index_vector_dim = 0;
   bool indices_are_sorted = false, unique_indices = false;
 };
@@ -57,8 +117,9 @@ struct ConvolutionDims {
   int64_t feature_groups = 1, batch_groups = 1;
 };
 struct Window {
-  std::vector<int64_t> sizes, strides, base_dilations, window_dilations;  // one entry a dimension; empty = all ones
-  std::vector<std::pair<int64_t, int64_t>> padding;                       // empty = none
+  std::vector<int64_t> sizes, strides, base_dilations,
+      window_dilations;                              // one entry a dimension; empty = all ones
+  std::vector<std::pair<int64_t, int64_t>> padding;  // empty = none
 };
 
 class Builder {
@@ -85,7 +146,8 @@ class Builder {
   bool only_short_trailing_reductions(int64_t limit) const;
 
   // -- Constants ------------------------------------------------------------------------------------------------
-  Value constant(double value, DType dtype, const Dims& dims = {});   // NaN and infinities too; bounded dims allowed
+  Value constant(double value, DType dtype,
+                 const Dims& dims = {});  // NaN and infinities too; bounded dims allowed
   Value constant_int(int64_t value, DType dtype, const Dims& dims = {});
   Value constant_bool(bool value, const Dims& dims = {});
   Value zeros(const Type& type);  // false for kPred
@@ -104,8 +166,11 @@ class Builder {
   Value compare(Compare op, Value x, Value y);
   Value select(Value pred, Value on_true, Value on_false);  // all three broadcast
   Value clamp(Value low, Value x, Value high);              // low and high broadcast to x
-  Value convert(Value x, DType dtype);          // itself where the type is right; float to int truncates; to kPred: x != 0
-  Value bitcast_convert(Value x, DType dtype);  // adds or drops a last dimension where the sizes differ
+  Value convert(
+      Value x,
+      DType dtype);  // itself where the type is right; float to int truncates; to kPred: x != 0
+  Value bitcast_convert(Value x,
+                        DType dtype);  // adds or drops a last dimension where the sizes differ
 
   Value abs(Value x) { return unary(Unary::kAbs, x); }
   Value neg(Value x) { return unary(Unary::kNegate, x); }
@@ -139,7 +204,8 @@ class Builder {
   // -- Shape ----------------------------------------------------------------------------------------------------
   // `dimensions[i]` is where operand dimension i lands in the result.
   Value broadcast_in_dim(Value x, const Dims& dims, const std::vector<int64_t>& dimensions);
-  Value broadcast_to(Value x, const Dims& dims);  // NumPy rules: aligns the last dimensions, stretches ones
+  Value broadcast_to(Value x,
+                     const Dims& dims);  // NumPy rules: aligns the last dimensions, stretches ones
   Value reshape(Value x, const Dims& dims);
   Value flatten(Value x) { return reshape(x, {x.numel()}); }
   Value transpose(Value x, const std::vector<int64_t>& permutation);
@@ -152,37 +218,45 @@ class Builder {
             const std::vector<int64_t>& interior = {});  // negative low and high crop
   Value concatenate(const std::vector<Value>& xs, int64_t dim);
   Value reverse(Value x, const std::vector<int64_t>& dims);
-  Value set_dimension_size(Value x, Value size, int64_t dim, const Size& result);  // static -> bounded
+  Value set_dimension_size(Value x, Value size, int64_t dim,
+                           const Size& result);  // static -> bounded
   Value pad_to_bound(Value x);  // every bounded dimension back to its bound: what leaves a program
 
   // -- Reductions and contractions --------------------------------------------------------------------------------
-  Value reduce(Monoid op, Value x, const std::vector<int64_t>& dims, bool keepdim = false);  // starts at op's identity
+  Value reduce(Monoid op, Value x, const std::vector<int64_t>& dims,
+               bool keepdim = false);  // starts at op's identity
   // Several operands at once; body(accumulators..., elements...) -> accumulators. inits are 0-d.
   std::vector<Value> reduce(const std::vector<Value>& xs, const std::vector<Value>& inits,
                             const std::vector<int64_t>& dims, const Body& body);
   Value reduce_window(Monoid op, Value x, const Window& window);
-  std::vector<Value> reduce_window(const std::vector<Value>& xs, const std::vector<Value>& inits, const Window& window,
-                                   const Body& body);
+  std::vector<Value> reduce_window(const std::vector<Value>& xs, const std::vector<Value>& inits,
+                                   const Window& window, const Body& body);
   // Gradient of max pooling: scatters `source` to the elements that `select` picks. select ge, scatter add.
-  Value select_and_scatter(Value x, Value source, Value init, const Window& window, const Body& select,
-                           const Body& scatter);
+  Value select_and_scatter(Value x, Value source, Value init, const Window& window,
+                           const Body& select, const Body& scatter);
   // Result dimensions: batch, free of lhs, free of rhs. `result` defaults to the operands' element type.
-  Value dot_general(Value lhs, Value rhs, const std::vector<int64_t>& lhs_batch, const std::vector<int64_t>& rhs_batch,
-                    const std::vector<int64_t>& lhs_contracting, const std::vector<int64_t>& rhs_contracting,
+  Value dot_general(Value lhs, Value rhs, const std::vector<int64_t>& lhs_batch,
+                    const std::vector<int64_t>& rhs_batch,
+                    const std::vector<int64_t>& lhs_contracting,
+                    const std::vector<int64_t>& rhs_contracting,
                     std::optional<DType> result = std::nullopt);
   Value matmul(Value lhs, Value rhs);  // [m,k]x[k,n], or with equal leading batch dimensions
-  Value convolution(Value lhs, Value rhs, const ConvolutionDims& dims, std::optional<DType> result = std::nullopt);
+  Value convolution(Value lhs, Value rhs, const ConvolutionDims& dims,
+                    std::optional<DType> result = std::nullopt);
   // Precision of the contractions built from here on.
   void set_precision(Precision p);
 
   // -- Indexing, sorting, control flow ------------------------------------------------------------------------------
   Value gather(Value operand, Value start_indices, const GatherDims& dims);
   // body(current, update) -> combined, both 0-d.
-  Value scatter(Value operand, Value indices, Value updates, const ScatterDims& dims, const Body& body);
-  std::vector<Value> sort(const std::vector<Value>& xs, int64_t dim, bool stable, const Body& comparator);
+  Value scatter(Value operand, Value indices, Value updates, const ScatterDims& dims,
+                const Body& body);
+  std::vector<Value> sort(const std::vector<Value>& xs, int64_t dim, bool stable,
+                          const Body& comparator);
   // Largest k along the last dimension and their i32 positions; NaN counts as largest, ties take the lower index.
   std::pair<Value, Value> top_k(Value x, int64_t k);
-  std::vector<Value> while_loop(const std::vector<Value>& inits, const Body& condition, const Body& body);
+  std::vector<Value> while_loop(const std::vector<Value>& inits, const Body& condition,
+                                const Body& body);
   std::vector<Value> if_else(Value pred, const std::function<std::vector<Value>()>& on_true,
                              const std::function<std::vector<Value>()>& on_false);
 
@@ -190,10 +264,11 @@ class Builder {
   enum class Fft { kFft, kIfft, kRfft, kIrfft };
   Value fft(Value x, Fft kind, const std::vector<int64_t>& lengths);
   Value cholesky(Value x, bool lower);
-  Value triangular_solve(Value a, Value b, bool left_side, bool lower, bool unit_diagonal, bool transpose_a,
-                         bool adjoint = false);
+  Value triangular_solve(Value a, Value b, bool left_side, bool lower, bool unit_diagonal,
+                         bool transpose_a, bool adjoint = false);
   std::vector<Value> custom_call(const std::string& target, const std::vector<Value>& xs,
-                                 const std::vector<Type>& results, const std::string& backend_config = "");
+                                 const std::vector<Type>& results,
+                                 const std::string& backend_config = "");
   std::vector<Value> optimization_barrier(const std::vector<Value>& xs);
 
  private:

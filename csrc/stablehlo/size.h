@@ -33,7 +33,8 @@ class Size {
   std::string str() const;  // "64" or "<=64:s0"
 
   friend Size operator+(const Size& a, const Size& b);
-  friend Size operator-(const Size& a, const Size& b);  // the bound of a - b assumes b >= 0 at its smallest: bound(a)
+  friend Size operator-(
+      const Size& a, const Size& b);  // the bound of a - b assumes b >= 0 at its smallest: bound(a)
   friend Size operator*(const Size& a, const Size& b);
   friend Size floor_div(const Size& a, int64_t b);
   friend bool operator==(const Size& a, const Size& b);  // structural

@@ -19,8 +19,25 @@ class BuildError : public std::runtime_error {
 };
 
 enum class DType : uint8_t {
-  kPred, kI8, kI16, kI32, kI64, kU8, kU16, kU32, kU64, kF16, kBF16, kF32, kF64, kC64, kC128,
-  kF8E4M3FN, kF8E5M2, kI4, kU4,
+  kPred,
+  kI8,
+  kI16,
+  kI32,
+  kI64,
+  kU8,
+  kU16,
+  kU32,
+  kU64,
+  kF16,
+  kBF16,
+  kF32,
+  kF64,
+  kC64,
+  kC128,
+  kF8E4M3FN,
+  kF8E5M2,
+  kI4,
+  kU4,
 };
 
 const char* mlir_name(DType t);  // "f32", "i1", "ui8", "complex<f32>"
@@ -30,7 +47,7 @@ bool is_complex(DType t);
 bool is_signed_int(DType t);
 bool is_unsigned_int(DType t);
 inline bool is_int(DType t) { return is_signed_int(t) || is_unsigned_int(t); }
-DType real_of(DType t);          // kC64 -> kF32; itself otherwise
+DType real_of(DType t);  // kC64 -> kF32; itself otherwise
 // The type arithmetic is done in when a formula has several steps: f16, bf16, f8 -> f32; itself otherwise.
 DType opmath(DType t);
 
@@ -39,8 +56,11 @@ struct Type {
   Dims dims;
 
   int64_t rank() const { return static_cast<int64_t>(dims.size()); }
-  std::string str() const;  // "tensor<2x3xf32>"; bounded: "tensor<?x8xf32, #stablehlo.bounds<64, ?>>"
-  friend bool operator==(const Type& a, const Type& b) { return a.dtype == b.dtype && a.dims == b.dims; }
+  std::string str()
+      const;  // "tensor<2x3xf32>"; bounded: "tensor<?x8xf32, #stablehlo.bounds<64, ?>>"
+  friend bool operator==(const Type& a, const Type& b) {
+    return a.dtype == b.dtype && a.dims == b.dims;
+  }
 };
 
 // An SSA value of a program under construction. Cheap to copy; belongs to the Builder that made it.

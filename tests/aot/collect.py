@@ -54,11 +54,13 @@ def train(name: str) -> None:
 def programs_of(name: str, what: str, directory: pathlib.Path) -> list[Program]:
     """The programs of `what` ("forward" or "train") of the model `name`, dumped into `directory` on the way.
 
-    Raises subprocess.CalledProcessError where the model does not run.
+    Raises RuntimeError where the model does not run.
     """
     environment = {**os.environ, "TORCH_TPU_DUMP_DIR": str(directory)}
     code = f"from tests.aot import collect; collect.{what}({name!r})"
-    subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, check=True, capture_output=True, text=True)
+    child = subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=environment, capture_output=True, text=True)
+    if child.returncode != 0:
+        raise RuntimeError(f"{name} does not run ({child.returncode}): {child.stderr[-2000:]}")
     found = []
     for path in sorted(directory.glob("*.mlir")):
         first, _, text = path.read_text().partition("\n")

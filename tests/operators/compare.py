@@ -4,7 +4,6 @@ import dataclasses
 from typing import Any
 
 import torch
-
 from operators.values import Case, make
 
 # Multiples of the dtype's eps, by the table's tolerance class: (float32 and float64, bfloat16 and float16). The half
@@ -78,7 +77,11 @@ def run(
 
 
 def describe(error: Exception | None) -> str:
-    return "no error" if error is None else f"{type(error).__name__}: {str(error).splitlines()[0][:160] if str(error) else ''}"
+    return (
+        "no error"
+        if error is None
+        else f"{type(error).__name__}: {str(error).splitlines()[0][:160] if str(error) else ''}"
+    )
 
 
 def difference(

@@ -4,7 +4,6 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
-
 from operators.values import Case, N, b, c, i, t, through
 
 aten = torch.ops.aten
@@ -102,8 +101,11 @@ CASES: dict[str, list[Case]] = {
     "addmm.default": [c(t(5), t(N, 4), t(4, 5)), c(X, t(N, 4), t(4, 5), beta=0.5, alpha=2)],
     "baddbmm.default": [c(t(2, N, 5), t(2, N, 4), t(2, 4, 5)), c(t(1, 5), t(2, N, 4), t(2, 4, 5), beta=0, alpha=2)],
     "_grouped_mm.default": [
-        through(lambda a, w: aten._grouped_mm(a, w, offs=torch.tensor([3, 8], dtype=torch.int32).to(a.device)),
-                t(8, 16), t(2, 16, 8)),
+        through(
+            lambda a, w: aten._grouped_mm(a, w, offs=torch.tensor([3, 8], dtype=torch.int32).to(a.device)),
+            t(8, 16),
+            t(2, 16, 8),
+        ),
     ],
     "linalg_solve_triangular.default": [
         c(t(4, 4, kind="triangle"), t(4, 2), upper=True),
@@ -116,7 +118,8 @@ CASES: dict[str, list[Case]] = {
         through(_sdpa, _Q, _K, _V, attn_mask=b(4, 6), scale=0.5),
     ],
     "_scaled_dot_product_flash_attention_for_cpu_backward.default": [
-        through(_sdpa, _Q, _Q, _Q, is_causal=True), through(_sdpa, _Q, _K, _V, attn_mask=t(4, 6)),
+        through(_sdpa, _Q, _Q, _Q, is_causal=True),
+        through(_sdpa, _Q, _K, _V, attn_mask=t(4, 6)),
     ],
     "mkldnn_rnn_layer.default": [through(_lstm, *_LSTM)],
     "mkldnn_rnn_layer_backward.default": [through(_lstm, *_LSTM)],
@@ -127,8 +130,10 @@ CASES: dict[str, list[Case]] = {
     "_softmax_backward_data.default": [through(_softmax_backward, X, t(N, 5), 1)],
     "_log_softmax_backward_data.default": [through(_log_softmax_backward, X, t(N, 5), 1)],
     "nll_loss_forward.default": [
-        c(X, i(N, high=5), None, 1, -100), c(X, i(N, high=5), t(5, kind="positive"), 1, 2),
-        c(X, i(N, high=5), None, 0, -100), c(X, i(N, high=5), None, 2, -100),
+        c(X, i(N, high=5), None, 1, -100),
+        c(X, i(N, high=5), t(5, kind="positive"), 1, 2),
+        c(X, i(N, high=5), None, 0, -100),
+        c(X, i(N, high=5), None, 2, -100),
     ],
     "nll_loss_backward.default": [
         through(_nll_backward, X, i(N, high=5), None, 1, -100),
@@ -140,7 +145,10 @@ CASES: dict[str, list[Case]] = {
         through(_layer_norm_backward, X, t(N, 5), [5], t(5), t(5), [True, True, True]),
         through(_layer_norm_backward, X, t(N, 5), [5], None, None, [True, False, False]),
     ],
-    "native_group_norm.default": [c(t(2, 4, 3), t(4), t(4), 2, 4, 3, 2, 1e-5), c(t(2, 4, 3), None, None, 2, 4, 3, 4, 1e-5)],
+    "native_group_norm.default": [
+        c(t(2, 4, 3), t(4), t(4), 2, 4, 3, 2, 1e-5),
+        c(t(2, 4, 3), None, None, 2, 4, 3, 4, 1e-5),
+    ],
     "native_group_norm_backward.default": [
         through(_group_norm_backward, t(2, 4, 3, 2), t(2, 4, 3, 2), t(4), [True, True, True]),
     ],
@@ -180,8 +188,10 @@ CASES: dict[str, list[Case]] = {
     "upsample_nearest2d_backward.default": [c(t(1, 2, 8, 7), [8, 7], [1, 2, 4, 5])],
     "upsample_linear1d.default": [c(t(1, 2, 5), [8], False), c(t(1, 2, 5), [3], True)],
     "upsample_linear1d_backward.default": [c(t(1, 2, 8), [8], [1, 2, 5], False)],
-    "grid_sampler_2d.default": [c(_IMAGE, t(1, 3, 2, 2, kind="unit"), mode, pad, align)
-                                for mode, pad, align in ((0, 0, False), (1, 1, True), (0, 2, True))],
+    "grid_sampler_2d.default": [
+        c(_IMAGE, t(1, 3, 2, 2, kind="unit"), mode, pad, align)
+        for mode, pad, align in ((0, 0, False), (1, 1, True), (0, 2, True))
+    ],
     "grid_sampler_2d_backward.default": [
         c(t(1, 2, 3, 2), _IMAGE, t(1, 3, 2, 2, kind="unit"), 0, 0, False, [True, True]),
     ],
@@ -192,4 +202,3 @@ CASES: dict[str, list[Case]] = {
 for _name in ("bilinear2d", "bicubic2d"):
     CASES[f"upsample_{_name}.default"] = [c(_IMAGE, [8, 7], False), c(_IMAGE, [3, 2], True)]
     CASES[f"upsample_{_name}_backward.default"] = [c(t(1, 2, 8, 7), [8, 7], [1, 2, 4, 5], False)]
-

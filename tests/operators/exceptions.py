@@ -21,10 +21,10 @@ DTYPES: dict[tuple[str, torch.dtype | None], str] = {
 }
 
 # operator: reason why only its first result is compared in dtypes other than float32
-FIRST_RESULT: dict[str, str] = {
-    name: "statistics are float32 for half types, as on all devices but the CPU"
-    for name in ("native_layer_norm.default", "native_group_norm.default", "native_batch_norm.default")
-}
+FIRST_RESULT: dict[str, str] = dict.fromkeys(
+    ("native_layer_norm.default", "native_group_norm.default", "native_batch_norm.default"),
+    "statistics are float32 for half types, as on all devices but the CPU",
+)
 
 # operator: reason
 BACKWARD: dict[str, str] = {}

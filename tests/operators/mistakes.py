@@ -4,7 +4,6 @@ import dataclasses
 from collections.abc import Iterator
 
 import torch
-
 from operators.values import Case, Spec, map_specs
 
 

@@ -1,7 +1,6 @@
 """Cases of the pointwise operators, their gradients, their in-place forms and the foreach ones."""
 
 import torch
-
 from operators.values import Case, N, b, c, f, t, through, z
 
 X, Y = t(N, 5), t(N, 5)
@@ -13,6 +12,7 @@ _UNARY = {
     "nonzero": "reciprocal",
     "unit": "acos erfinv",
 }
+
 
 def _log_sigmoid_backward(grad: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
     return torch.ops.aten.log_sigmoid_backward(grad, x, torch.ops.aten.log_sigmoid_forward(x)[1])
@@ -49,9 +49,8 @@ CASES |= {
     "div.Tensor": [c(X, t(N, 5, kind="nonzero")), c(X, t(5, kind="nonzero")), c(X, 2)],
     "div_.Tensor": [c(X, t(N, 5, kind="nonzero"))],
     "div_.Scalar": [c(X, 2.5)],
-    "div.Tensor_mode": [
-        c(X, t(N, 5, kind="nonzero"), rounding_mode=mode) for mode in ("floor", "trunc")
-    ] + [c(X, t(5, kind="nonzero"), rounding_mode=None)],
+    "div.Tensor_mode": [c(X, t(N, 5, kind="nonzero"), rounding_mode=mode) for mode in ("floor", "trunc")]
+    + [c(X, t(5, kind="nonzero"), rounding_mode=None)],
     "remainder.Tensor": [c(X, t(N, 5, kind="nonzero")), c(X, t(5, kind="nonzero"))],
     "floor_divide.default": [c(X, t(N, 5, kind="nonzero")), c(X, 2)],
     "floor_divide_.Tensor": [c(X, t(N, 5, kind="nonzero"))],

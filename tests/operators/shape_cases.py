@@ -1,7 +1,6 @@
 """Cases of views, factories, joins, indexing and other operators that move elements."""
 
 import torch
-
 from operators.values import DEVICE, DTYPE, Case, N, b, c, f, i, t, z
 
 X = t(N, 5)

@@ -34,7 +34,7 @@ class Event(metaclass=_EventType):
         interprocess: bool = False,
         external: bool = False,
         device: Device = None,
-    ) -> torch.Event:  # type: ignore[misc]
+    ) -> torch.Event:
         if interprocess or external:
             raise NotImplementedError("the device 'tpu' has no interprocess or external events")
         place = torch.device("tpu", index_of(device))
