@@ -17,11 +17,13 @@ LARGEST = 4096  # elements of a sample's tensors; a few samples are there to exe
 PUBLIC = {
     "nn.functional.conv1d", "nn.functional.conv2d", "nn.functional.conv_transpose2d", "nn.functional.embedding",
     "nn.functional.cross_entropy", "nn.functional.nll_loss", "nn.functional.layer_norm", "nn.functional.group_norm",
-    "nn.functional.batch_norm", "nn.functional.softplus", "nn.functional.silu", "nn.functional.elu", "nn.functional.pad",
+    "nn.functional.batch_norm", "nn.functional.softplus", "nn.functional.silu", "nn.functional.elu",
+    "nn.functional.pad",
     "nn.functional.max_pool2d", "nn.functional.avg_pool2d", "nn.functional.adaptive_avg_pool2d", "nn.functional.glu",
     "nn.functional.interpolate", "nn.functional.grid_sample", "nn.functional.scaled_dot_product_attention",
     "nn.functional.linear", "nn.functional.prelu", "nn.functional.mse_loss", "nn.functional.unfold",
-    "nn.functional.fold", "softmax", "log_softmax", "where", "fft.fft", "fft.rfft", "fft.irfft", "cdist", "linalg.vector_norm",
+    "nn.functional.fold", "softmax", "log_softmax", "where", "fft.fft", "fft.rfft", "fft.irfft", "cdist",
+    "linalg.vector_norm",
     "linalg.solve_triangular", "nn.functional.logsigmoid", "nn.functional.hardswish", "matmul", "einsum",
 }  # fmt: skip
 # Random, or with values that nobody has set.

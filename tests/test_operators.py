@@ -156,7 +156,9 @@ def test_layouts(name):
     for layout in ("transposed", "strided"):
         if (name, layout) not in LAYOUTS:
             want, got = both(name, case, base, layout=layout)
-            if want.error is not None:  # some CPU kernels need contiguous inputs; the device has no such need
+            if (
+                want.error is not None and got.error is None
+            ):  # some CPU kernels need contiguous inputs; the device has no such need
                 want = run(name, function_of(name), case, "cpu", base)
             report.compare(layout, want, got, tolerance_of(name))
     empty = zero_size(case)
@@ -207,6 +209,8 @@ def test_forms(name):
     if out is not None and case.function is None and (name, "out=") not in FORMS:
         outs = [a.name for a in out._schema.arguments if a.is_out]
         for how in ("sized", "empty", "strided"):
+            if (name, f"out= {how}") in FORMS:
+                continue
             outcomes = [run_out(name, out, outs, case, device, base, how) for device in ("cpu", "tpu")]
             report.compare(f"out= {how}", *outcomes, tolerance_of(name))
     if not report.compared:

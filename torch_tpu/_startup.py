@@ -97,9 +97,10 @@ def _load_extension() -> None:
 
 
 def _patch() -> None:
-    from torch_tpu.patches import autograd_threads, dynamo, module_conversion, tensor_str
+    from torch_tpu.patches import autograd_threads, dlpack, dynamo, module_conversion, tensor_str
 
     autograd_threads.apply()
     module_conversion.apply()
     tensor_str.apply()
+    dlpack.apply()
     dynamo.apply()

@@ -26,6 +26,10 @@ void set_warner(void (*warn)(const std::string& message));
 // The composite kernel run op by op, else the CPU, else the error.
 void run_composite(const OpInfo& info, Stack* stack);
 
+// What the builder refuses (`problem`), in PyTorch's words where it has some: a dtype without a kernel, shapes that do
+// not broadcast.
+[[noreturn]] void raise_build_error(const OpInfo& info, const std::string& problem);
+
 [[noreturn]] void raise_argument_error(const lowering::ArgumentError& error);
 
 // torch.set_float32_matmul_precision.

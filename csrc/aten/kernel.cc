@@ -71,7 +71,7 @@ engine::Program* compile(const ir::Graph& graph, const OpInfo& info) {
   } catch (const lowering::ArgumentError& e) {
     raise_argument_error(e);
   } catch (const stablehlo::BuildError& e) {
-    TORCH_CHECK(false, info.name, " cannot be lowered for the tpu device: ", e.what());
+    raise_build_error(info, e.what());
   }
   engine::ProgramTraits traits;
   traits.only_short_trailing_reductions = module.only_short_trailing_reductions;
@@ -480,7 +480,7 @@ void run_operator(const OpInfo& info, Stack* stack) {
     } catch (const lowering::ArgumentError& e) {
       raise_argument_error(e);
     } catch (const stablehlo::BuildError& e) {
-      TORCH_CHECK(false, info.name, " cannot be lowered for the tpu device: ", e.what());
+      raise_build_error(info, e.what());
     }
     if (entry == nullptr) return run_composite(info, stack);
     lock.lock();

@@ -158,8 +158,7 @@ OpInfo::OpInfo(const c10::OperatorHandle& op) : handle(op) {
       generator = static_cast<int>(i);
     args.push_back(std::move(info));
   }
-  static constexpr std::string_view kWriteExpanded[] = {"index_fill_", "masked_fill_", "index_put_",
-                                                        "_index_put_impl_"};
+  static constexpr std::string_view kWriteExpanded[] = {"fill_", "zero_"};
   writes_expanded = std::ranges::find(kWriteExpanded, label) != std::end(kWriteExpanded);
   in_turn = composite && std::any_of(written.begin(), written.end(), [this](int argument) {
               return args[static_cast<size_t>(argument)].kind == ArgKind::kTensorList;

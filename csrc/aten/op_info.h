@@ -59,14 +59,13 @@ struct OpInfo {
   const lowering::OpRow* row = nullptr;  // of the functional form, or of this overload itself
   std::vector<ArgInfo> args;
   std::vector<ReturnInfo> returns;
-  std::vector<int> written;     // arguments in the order results are written to them
-  int generator = -1;           // argument index
-  bool numbers_static = false;  // no row: decomposed with its numbers as constants
-  bool structured = false;      // has a CompositeExplicitAutogradNonFunctional kernel
-  bool writes_expanded =
-      false;               // takes written tensors whose elements share memory, as the CPU does
-  bool in_turn = false;    // writes lists of tensors, by PyTorch's word one after the other
-  bool composite = false;  // has a CompositeExplicitAutograd kernel
+  std::vector<int> written;      // arguments in the order results are written to them
+  int generator = -1;            // argument index
+  bool numbers_static = false;   // no row: decomposed with its numbers as constants
+  bool structured = false;       // has a CompositeExplicitAutogradNonFunctional kernel
+  bool writes_expanded = false;  // may write elements that share memory: they all get one value
+  bool in_turn = false;          // writes lists of tensors, by PyTorch's word one after the other
+  bool composite = false;        // has a CompositeExplicitAutograd kernel
 };
 
 // "add_.Tensor" without the namespace.

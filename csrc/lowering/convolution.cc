@@ -165,6 +165,9 @@ Values lower_convolution_backward(Call& c) {
   Builder& b = c.b;
   const Value grad = c.tensor("grad_output"), x = c.tensor("input"), weight = c.tensor("weight");
   const Geometry g = read_geometry(c, x);
+  c.check(grad.dtype() == x.dtype() && x.dtype() == weight.dtype(),
+          std::string("expected scalar type ") + scalar_type_name(grad.dtype()) + " but found " +
+              scalar_type_name(grad.dtype() == x.dtype() ? weight.dtype() : x.dtype()));
   const std::vector<bool> mask = c.bools("output_mask");
   Values r(3);
   if (mask[0] && g.transposed) {

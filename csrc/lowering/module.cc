@@ -6,9 +6,11 @@
 
 #include <algorithm>
 #include <set>
+#include <stdexcept>
 #include <unordered_map>
 #include <utility>
 
+#include "lowering/axes.h"
 #include "lowering/number.h"
 #include "lowering/view.h"
 
@@ -119,7 +121,19 @@ Values run_lowering(Builder& b, const ir::Node& node, const std::vector<Value>& 
     return row_of(node).lower(call);
   } catch (const BuildError& error) {
     throw BuildError("lowering of " + node.op + describe_operands(operands) + ": " + error.what());
+  } catch (const std::out_of_range&) {
+    throw BuildError("lowering of " + node.op + describe_operands(operands) +
+                     ": an operand has fewer dimensions than the call needs");
   }
+}
+
+// PyTorch's foreach kernels write nothing where a float would become an integer.
+void check_list_cast(const ir::Node& node, DType computed, DType written) {
+  if (!node.op.starts_with("_foreach_") || !stablehlo::is_float(computed)) return;
+  if (stablehlo::is_float(written) || stablehlo::is_complex(written)) return;
+  throw ArgumentError(ArgumentError::Kind::kValue,
+                      std::string("result type ") + scalar_type_name(computed) +
+                          " can't be cast to the desired output type " + scalar_type_name(written));
 }
 
 class ModuleLowering {
@@ -237,6 +251,7 @@ class ModuleLowering {
                          (results[i] ? results[i].type().str() : "undefined") + " instead of " +
                          wanted.str());
       }
+      if (node.results[i].written) check_list_cast(node, results[i].dtype(), wanted.dtype);
       write(node, node.results[i], results[i]);
     }
   }

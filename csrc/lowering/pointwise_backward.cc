@@ -16,7 +16,7 @@ struct Operands {
 };
 
 Operands operands(Call& c, const char* grad = "grad_output", const char* x = "self") {
-  DType t = opmath(c.tensor(x).dtype());
+  DType t = opmath(c.promoted());
   return {c.tensor(grad, t), c.tensor(x, t)};
 }
 

@@ -301,10 +301,23 @@ Value in_memory_order(Builder& b, Value value, const ir::ViewSpec& view) {
   return transpose(b, value, memory_order(view));
 }
 
+ir::ViewSpec as_bits(ir::ViewSpec view) {
+  view.dtype = DType::kU16;
+  return view;
+}
+
 Value write_elements(Builder& b, Value elements, Value value, const ir::ViewSpec& view,
                      Value offset) {
   ViewPlan plan = plan_view(stablehlo::fixed(elements.dims()), view, static_cast<bool>(offset));
   if (plan.empty) return elements;
+  DType dtype = elements.dtype();
+  if (dtype == DType::kBF16 || dtype == DType::kF16) {
+    // As bits: what lies around may be another type's, and a device that computes in f32 would change NaNs of it.
+    return retype(b,
+                  write_elements(b, retype(b, elements, DType::kU16), retype(b, value, DType::kU16),
+                                 as_bits(view), offset),
+                  dtype);
+  }
   Value update = from_view(b, value, plan.axes);
   if (plan.by_position) return write_positions(b, elements, update, plan, view, offset);
   return write_stages(b, elements, update, plan, 0, offset);

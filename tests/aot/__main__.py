@@ -18,7 +18,8 @@ HEAD = """\
 # Programs and the TPU compiler
 
 libtpu compiles for TPUs that are not there. `make aot` runs the forward pass of every model of `docs/models.md`, takes
-the programs it is made of, and compiles them for {topologies}. Numbers: programs, and how many the compiler took.
+the programs it is made of, and compiles them for {topologies}.
+Numbers: programs, and how many the compiler took.
 
 | model | programs | {columns} |
 |---|---|{rule}
