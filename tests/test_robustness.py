@@ -99,20 +99,6 @@ net(torch.ones(2, 3, device="tpu")).sum().backward()
         assert [child.wait(60) for child in pair] == [0, 0]
 
 
-def test_exit_with_work_in_other_threads(python):
-    code = """
-import threading, torch
-def work():
-    x = torch.ones(4, device="tpu")
-    while True:
-        x = x * 1
-for _ in range(2):
-    threading.Thread(target=work, daemon=True).start()
-import time; time.sleep(0.5)
-"""
-    assert python(code).returncode == 0
-
-
 def test_forked_children_are_refused(output):
     code = """
 import os, sys, torch
@@ -165,7 +151,7 @@ def test_data_loader_spawn():
 
 def test_tensors_do_not_cross_processes():
     queue = torch.multiprocessing.get_context("spawn").SimpleQueue()
-    with pytest.raises((RuntimeError, NotImplementedError), match=r"tpu.*\.cpu\(\)"):
+    with pytest.raises((RuntimeError, NotImplementedError), match="only available on CPU"):
         queue.put(torch.ones(2, device="tpu"))
     queue.put(torch.ones(2, device="tpu").cpu())
     assert queue.get().tolist() == [1.0, 1.0]

@@ -169,3 +169,17 @@ def test_anomaly_mode_names_the_operator():
         pytest.raises(RuntimeError, match="SqrtBackward0"),
     ):
         x.sqrt().sum().backward()
+
+
+def test_list_operators_count_versions():
+    x = torch.ones(3, device="tpu", requires_grad=True)
+    weight = torch.full((3,), 2.0, device="tpu")
+    for _ in range(3):
+        before = weight._version
+        out = (x * weight).sum()
+        torch._foreach_add_([weight], 1)
+        assert weight._version == before + 1
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            out.backward()
+    torch._foreach_add_([weight, weight], 1)
+    assert weight.tolist() == [7.0, 7.0, 7.0]

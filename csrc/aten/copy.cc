@@ -10,6 +10,7 @@
 #include "aten/infer.h"
 #include "aten/kernel.h"
 #include "aten/op_cache.h"
+#include "engine/client.h"
 #include "engine/engine.h"
 
 namespace torch_tpu::aten {
@@ -93,6 +94,7 @@ void copy_from_host(at::Tensor& self, const at::Tensor& src) {
 ArrayPtr value_of(const at::Tensor& t, const char* op) {
   const engine::Slot* slot = slot_of(t);
   if (slot == nullptr) return {};
+  engine::check_fork();
   std::unique_lock lock(engine::engine_mutex());
   ArrayPtr value = slot->value;
   lock.unlock();

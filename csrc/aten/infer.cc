@@ -2,6 +2,7 @@
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/TensorIterator.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/native/Resize.h>
 
@@ -35,6 +36,7 @@ Inferred by_composite(const OpInfo& info, c10::ArrayRef<c10::IValue> args, c10::
   Stack stack(args.begin(), args.end());
   {
     InferScope scope;
+    at::AutoDispatchBelowADInplaceOrView below;  // nothing is written: no version counts up
     info.handle.callBoxedForDispatchKey(key, stack);
   }
   Inferred inferred;

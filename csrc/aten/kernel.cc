@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
 #include <c10/core/AutogradState.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/flat_hash_map.h>
 
 #include "aten/capture.h"
@@ -311,6 +312,17 @@ void push_returns(const OpInfo& info, const Entry& entry, c10::ArrayRef<c10::Sto
   for (c10::IValue& result : results) stack->push_back(std::move(result));
 }
 
+void count_versions(const OpInfo& info, const Walk& walk) {
+  constexpr auto kKey = c10::DispatchKey::ADInplaceOrView;
+  if (c10::impl::tls_is_dispatch_key_excluded(kKey)) return;
+  for (const OperandRef& operand : walk.operands) {
+    if (info.args[static_cast<size_t>(operand.argument)].written &&
+        operand.impl->key_set().has(kKey)) {
+      operand.impl->bump_version();
+    }
+  }
+}
+
 // Runs an entry's program on the walk's operands. With the mutex held.
 void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& entry,
                const Walk& walk, Variant& variant, Stack* stack) {
@@ -359,6 +371,8 @@ void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& en
     lock.unlock();
     for (const ArrayPtr& output : outputs) engine::wait(output);
   }
+  if (info.counts_versions) [[unlikely]]
+    count_versions(info, walk);
   push_returns(info, entry, storages, stack);
 }
 

@@ -160,6 +160,9 @@ OpInfo::OpInfo(const c10::OperatorHandle& op) : handle(op) {
   }
   static constexpr std::string_view kWriteExpanded[] = {"fill_", "zero_"};
   writes_expanded = std::ranges::find(kWriteExpanded, label) != std::end(kWriteExpanded);
+  // Elsewhere the composite kernel's calls count them, one for each tensor.
+  counts_versions = form == Form::kInplace && composite &&
+                    !op.hasKernelForDispatchKey(c10::DispatchKey::ADInplaceOrView);
   in_turn = composite && std::any_of(written.begin(), written.end(), [this](int argument) {
               return args[static_cast<size_t>(argument)].kind == ArgKind::kTensorList;
             });

@@ -64,6 +64,7 @@ struct OpInfo {
   bool numbers_static = false;   // no row: decomposed with its numbers as constants
   bool structured = false;       // has a CompositeExplicitAutogradNonFunctional kernel
   bool writes_expanded = false;  // may write elements that share memory: they all get one value
+  bool counts_versions = false;  // the written tensors' versions are not counted up by PyTorch
   bool in_turn = false;          // writes lists of tensors, by PyTorch's word one after the other
   bool composite = false;        // has a CompositeExplicitAutograd kernel
 };

@@ -195,6 +195,7 @@ void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<Arra
 }
 
 void wait(const ArrayPtr& array) {
+  check_fork();  // its launch may be in a queue that the parent's threads serve
   if (array->state.load(std::memory_order_acquire) == ArrayState::kPending) {
     std::unique_lock lock(queue().mutex);
     wait_on_queue(lock, [&] { return array->state.load() != ArrayState::kPending; });
