@@ -45,6 +45,12 @@ class NodeBuilder {
       if (operand.slot != nullptr && wide(operand.impl->dtype().toScalarType()))
         float_type_ = DType::kF64;
     }
+    for (size_t i = 0; i < args.size(); ++i) {  // a factory's values are as exact as its dtype
+      if (info_.args[i].name == "dtype" && args[i].isInt() &&
+          wide(static_cast<c10::ScalarType>(args[i].toInt()))) {
+        float_type_ = DType::kF64;
+      }
+    }
     for (size_t i = 0; i < args.size(); ++i) {
       const ArgInfo& arg = info_.args[i];
       ir::Arg converted = argument(arg, args[i]);

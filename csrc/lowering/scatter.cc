@@ -470,6 +470,8 @@ Values lower_embedding_dense_backward(Call& c) {
   Builder& b = c.b;
   Value grad = c.tensor("grad_output"), indices = c.tensor("indices");
   const int64_t rows = c.integer("num_weights"), padding = c.integer("padding_idx");
+  c.check(grad.rank() > 0, "Dimension specified as -1 but tensor has no dimensions",
+          ArgumentError::Kind::kIndex);
   c.check(indices.dtype() == DType::kI64 || indices.dtype() == DType::kI32,
           std::string("Expected tensor for argument #2 'indices' to have one of the following "
                       "scalar types: Long, Int; but got tpu") +
