@@ -4,7 +4,6 @@
 #include <ATen/native/Resize.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
-#include <c10/util/ScopeExit.h>
 #include <c10/util/flat_hash_map.h>
 
 #include "aten/capture.h"
@@ -377,31 +376,6 @@ void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& en
   push_returns(info, entry, storages, stack);
 }
 
-// That the written tensor can take what the functional form of an in-place call with a number gives: PyTorch's
-// kernel of it ends in an out= form, which is not checked here. Functional forms may call the in-place one again.
-void check_written_dtype(const OpInfo& info, const Stack& stack) {
-  thread_local bool checking = false;
-  const OpInfo& functional = op_info(*info.functional);
-  if (checking || !can_infer(functional) || info.written.size() != 1) return;
-  const auto done = c10::make_scope_exit([] { checking = false; });
-  checking = true;
-  const std::vector<c10::IValue> args(stack.end() - static_cast<int64_t>(info.args.size()),
-                                      stack.end());
-  const c10::IValue& target = args[static_cast<size_t>(info.written.front())];
-  if (!target.isTensor()) return;
-  Walk walk;
-  {
-    std::lock_guard lock(engine::engine_mutex());
-    walk_arguments(functional, args, walk);
-  }
-  const Inferred inferred = infer_results(functional, walk, args);
-  if (inferred.results.empty() || !inferred.results.front().defined) return;
-  const c10::ScalarType given = inferred.results.front().dtype;
-  const c10::ScalarType wanted = target.toTensor().scalar_type();
-  TORCH_CHECK(c10::canCast(given, wanted), "result type ", given,
-              " can't be cast to the desired output type ", wanted);
-}
-
 // Results without values, for a call inside another operator's inference.
 void run_inferring(const OpInfo& info, Stack* stack) {
   Entry entry;
@@ -437,9 +411,6 @@ void run_inferring(const OpInfo& info, Stack* stack) {
     Stack trial(stack->end() - static_cast<int64_t>(count), stack->end());
     info.handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional,
                                         trial);
-  } else if (info.form == Form::kInplace && info.row != nullptr && info.functional &&
-             info.handle.schema().overload_name() == "Scalar") {
-    check_written_dtype(info, *stack);
   }
   push_returns(info, entry, {}, stack);
 }
