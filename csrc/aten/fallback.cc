@@ -58,11 +58,20 @@ std::string shape(const std::string& text, size_t from) {
 // PyTorch's name of its element type.
 std::string element_type(const std::string& text, size_t from) {
   const std::string tensor = tensor_text(text, from);
-  const std::string element = tensor.substr(std::min(tensor.find_first_not_of("0123456789x"), tensor.size()));
+  const std::string element =
+      tensor.substr(std::min(tensor.find_first_not_of("0123456789x"), tensor.size()));
   static const std::unordered_map<std::string_view, c10::ScalarType> kNames = {
-      {"i1", c10::kBool},   {"i8", c10::kChar},    {"i16", c10::kShort},   {"i32", c10::kInt},
-      {"i64", c10::kLong},  {"ui8", c10::kByte},   {"f16", c10::kHalf},    {"bf16", c10::kBFloat16},
-      {"f32", c10::kFloat}, {"f64", c10::kDouble}, {"complex<f32>", c10::kComplexFloat},
+      {"i1", c10::kBool},
+      {"i8", c10::kChar},
+      {"i16", c10::kShort},
+      {"i32", c10::kInt},
+      {"i64", c10::kLong},
+      {"ui8", c10::kByte},
+      {"f16", c10::kHalf},
+      {"bf16", c10::kBFloat16},
+      {"f32", c10::kFloat},
+      {"f64", c10::kDouble},
+      {"complex<f32>", c10::kComplexFloat},
       {"complex<f64>", c10::kComplexDouble},
   };
   const auto found = kNames.find(element);
@@ -121,9 +130,10 @@ void raise_build_error(const OpInfo& info, const std::string& problem) {
                                 element_type(problem, undefined), "' on the tpu device");
   }
   if (const size_t shapes = problem.find("cannot broadcast "); shapes != std::string::npos) {
-    const std::string a = shape(problem, shapes), b = shape(problem, problem.find(" with ", shapes));
-    TORCH_CHECK(false, info.label, ": The size of tensor a (", a, ") must match the size of tensor b (", b,
-                ") at every non-singleton dimension");
+    const std::string a = shape(problem, shapes),
+                      b = shape(problem, problem.find(" with ", shapes));
+    TORCH_CHECK(false, info.label, ": The size of tensor a (", a,
+                ") must match the size of tensor b (", b, ") at every non-singleton dimension");
   }
   TORCH_CHECK(problem.find("operands must have one element type") == std::string::npos, info.label,
               ": expected all tensors to have the same dtype");
