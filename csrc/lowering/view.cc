@@ -301,23 +301,10 @@ Value in_memory_order(Builder& b, Value value, const ir::ViewSpec& view) {
   return transpose(b, value, memory_order(view));
 }
 
-ir::ViewSpec as_bits(ir::ViewSpec view) {
-  view.dtype = DType::kU16;
-  return view;
-}
-
 Value write_elements(Builder& b, Value elements, Value value, const ir::ViewSpec& view,
                      Value offset) {
   ViewPlan plan = plan_view(stablehlo::fixed(elements.dims()), view, static_cast<bool>(offset));
   if (plan.empty) return elements;
-  DType dtype = elements.dtype();
-  if (dtype == DType::kBF16 || dtype == DType::kF16) {
-    // As bits: what lies around may be another type's, and a device that computes in f32 would change NaNs of it.
-    return retype(b,
-                  write_elements(b, retype(b, elements, DType::kU16), retype(b, value, DType::kU16),
-                                 as_bits(view), offset),
-                  dtype);
-  }
   Value update = from_view(b, value, plan.axes);
   if (plan.by_position) return write_positions(b, elements, update, plan, view, offset);
   return write_stages(b, elements, update, plan, 0, offset);
@@ -340,6 +327,11 @@ Value write_part(Builder& b, Value base, Value value, ir::ViewSpec view,
     // As bytes: the elements around would become 0 or 1.
     view.dtype = DType::kU8;
     value = b.convert(value, DType::kU8);
+  } else if (view.dtype == DType::kBF16 || view.dtype == DType::kF16) {
+    // As bits, and never as short floats in between: what lies around may be another type's, and a compiler that
+    // computes in f32 would change its NaNs and subnormals.
+    view.dtype = DType::kU16;
+    value = retype(b, value, DType::kU16);
   }
   Value written = write_elements(b, retype(b, base, view.dtype), value, view, offset);
   if (bytes_of(result) % stablehlo::byte_size(view.dtype) != 0) {
