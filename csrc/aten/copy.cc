@@ -11,6 +11,7 @@
 #include "aten/kernel.h"
 #include "aten/op_cache.h"
 #include "engine/client.h"
+#include "engine/diagnostics.h"
 #include "engine/engine.h"
 
 namespace torch_tpu::aten {
@@ -75,6 +76,10 @@ void copy_on_device(at::Tensor& self, const at::Tensor& src) {
 void copy_from_host(at::Tensor& self, const at::Tensor& src) {
   at::Tensor host = src.to(self.scalar_type()).resolve_conj().resolve_neg().expand(self.sizes());
   if (self.numel() == 0) return;
+  if (engine::value_checks().nan && (host.is_floating_point() || host.is_complex())) {
+    TORCH_CHECK(!host.isnan().any().item<bool>(), "the copy of a ", c10::str(host.sizes()),
+                " tensor from the host brings in NaN", engine::where_now());
+  }
   if (!covers_storage(self)) {
     at::Tensor staged = empty_contiguous(self.sizes(), self.scalar_type(), self.device().index());
     copy_from_host(staged, host);

@@ -45,6 +45,8 @@ struct Variant {
   std::vector<std::unordered_set<int64_t>>
       verified;  // per dynamic operand: offsets known to have the compiled form
   engine::Program* program = nullptr;
+  std::vector<lowering::DeviceCheck>
+      checks;  // what the program's last output says, where there are any
 };
 
 struct Entry {

@@ -11,6 +11,7 @@
 
 #include "aten/capture.h"
 #include "aten/composite.h"
+#include "aten/describe.h"
 #include "aten/infer.h"
 #include "engine/program.h"
 #include "stablehlo/builder.h"
@@ -78,23 +79,11 @@ std::string element_type(const std::string& text, size_t from) {
   return found == kNames.end() ? element : c10::toString(found->second);
 }
 
-std::string describe(const OpInfo& info, const Stack& stack) {
-  std::string text;
-  const size_t count = info.args.size();
-  for (size_t i = 0; i < count; ++i) {
-    const c10::IValue& value = stack[stack.size() - count + i];
-    if (!value.isTensor() || !value.toTensor().defined()) continue;
-    const at::Tensor& t = value.toTensor();
-    text += (text.empty() ? "" : ", ") + info.args[i].name + ": " + c10::toString(t.scalar_type()) +
-            c10::str(t.sizes());
-  }
-  return text;
-}
-
 }  // namespace
 
 bool cpu_fallback_enabled() { return g_cpu_fallback; }
-void set_warner(void (*warn)(const std::string&)) { g_warn = warn; }
+void set_warner(void (*warner)(const std::string&)) { g_warn = warner; }
+void warn(const std::string& message) { g_warn(message); }
 bool set_cpu_fallback(bool enabled) { return g_cpu_fallback.exchange(enabled); }
 
 void run_composite(const OpInfo& info, Stack* stack) {
@@ -102,7 +91,7 @@ void run_composite(const OpInfo& info, Stack* stack) {
   if (CaptureScope::active() != nullptr || InferScope::active()) throw NoKernel(info.name);
   TORCH_CHECK_NOT_IMPLEMENTED(
       cpu_fallback_enabled(), "The operator '", info.name,
-      "' is not implemented for the tpu device (called with ", describe(info, *stack),
+      "' is not implemented for the tpu device (called as ", describe_call(info, *stack),
       "). To run it on the CPU, with copies, call torch.tpu.cpu_fallback(True)");
   warn_once(info.name);
   engine::ProgramCache::get().count_fallback();

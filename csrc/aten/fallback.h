@@ -21,7 +21,8 @@ class NoKernel : public std::runtime_error {
 bool cpu_fallback_enabled();
 bool set_cpu_fallback(bool enabled);  // returns the previous setting
 // How a warning reaches the user: Python's warnings, from threads without its lock too.
-void set_warner(void (*warn)(const std::string& message));
+void set_warner(void (*warner)(const std::string& message));
+void warn(const std::string& message);
 
 // The composite kernel run op by op, else the CPU, else the error.
 void run_composite(const OpInfo& info, Stack* stack);

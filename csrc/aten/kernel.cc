@@ -6,16 +6,21 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/flat_hash_map.h>
 
+#include <cmath>
+
 #include "aten/capture.h"
+#include "aten/describe.h"
 #include "aten/empty.h"
 #include "aten/fallback.h"
 #include "aten/infer.h"
 #include "aten/op_cache.h"
 #include "aten/plan.h"
+#include "aten/recompiles.h"
 #include "aten/walk.h"
 #include "device/allocator.h"
 #include "device/generator.h"
 #include "engine/client.h"
+#include "engine/diagnostics.h"
 #include "engine/engine.h"
 #include "lowering/module.h"
 #include "lowering/view.h"
@@ -40,9 +45,10 @@ struct KeyHash {
 };
 using EntryTable = ska::flat_hash_map<ir::Key, std::shared_ptr<Entry>, KeyHash>;
 
-EntryTable& entries() {
-  static auto* table = new EntryTable;  // under the engine's mutex
-  return *table;
+// One table for each set of values that programs check; under the engine's mutex.
+EntryTable& entries(engine::ValueChecks checks) {
+  static auto* tables = new EntryTable[engine::ValueChecks::kCodes];
+  return tables[checks.code()];
 }
 
 ir::ValueSpec spec_of(const engine::ArrayType* type) {
@@ -56,15 +62,19 @@ const engine::ArrayType* type_of(const ir::ValueSpec& spec) {
   return engine::intern_type(spec.dtype, stablehlo::fixed(spec.dims));
 }
 
-engine::Program* compile(const ir::Graph& graph, const OpInfo& info) {
+void compile(const ir::Graph& graph, const OpInfo& info, engine::ValueChecks checks,
+             const Stack& stack, Variant& variant) {
   lowering::ModuleOptions options;
   options.precision = matmul_precision();
+  options.check_values = checks.ranges;
+  options.check_nan = checks.nan;
+  options.check_inf = checks.inf;
   std::vector<int64_t> donated;
   for (const auto& [input, output] : graph.donations) donated.push_back(input);
   std::string text;
   lowering::ModuleTraits module;
   try {
-    if (engine::eager_mode() == engine::EagerMode::kDebug) {
+    if (checks.ranges) {
       const std::string problem = ir::verify(graph);
       TORCH_INTERNAL_ASSERT(problem.empty(), info.name, ": ", problem);
     }
@@ -78,8 +88,13 @@ engine::Program* compile(const ir::Graph& graph, const OpInfo& info) {
   traits.only_short_trailing_reductions = module.only_short_trailing_reductions;
   traits.many_equal_kernels =
       graph.nodes.size() == 1 && graph.nodes.front().results.size() >= kManyKernels;
-  return engine::ProgramCache::get().obtain(std::move(text), info.label, std::move(donated),
-                                            traits);
+  variant.program =
+      engine::ProgramCache::get().obtain(std::move(text), info.label, std::move(donated), traits,
+                                         /*may_compile=*/!engine::no_compile_expected());
+  TORCH_CHECK(variant.program != nullptr,
+              "torch.tpu.expect_no_compile(): ", describe_call(info, stack),
+              " needs a program that is neither in memory nor in the disk cache");
+  variant.checks = std::move(module.checks);
 }
 
 // A graph of the one node, and what the kernel does around its program.
@@ -173,7 +188,8 @@ bool fits(Variant& variant, const Entry& entry, const Walk& walk) {
 }
 
 // A program for the walk's offsets. From the second offset on (all else equal) the ones that vary become arguments.
-Variant& add_variant(const OpInfo& info, Entry& entry, const Walk& walk) {
+Variant& add_variant(const OpInfo& info, Entry& entry, const Walk& walk, engine::ValueChecks checks,
+                     const Stack& stack) {
   Variant variant;
   variant.offsets = offsets_of(walk);
   ir::Graph graph = entry.graph;
@@ -219,7 +235,7 @@ Variant& add_variant(const OpInfo& info, Entry& entry, const Walk& walk) {
       }
     }
   }
-  if (!graph.outputs.empty()) variant.program = compile(graph, info);
+  if (!graph.outputs.empty()) compile(graph, info, checks, stack, variant);
   if (entry.variants.size() >= kMaxVariants) entry.variants.erase(entry.variants.begin());
   entry.variants.push_back(std::move(variant));
   return entry.variants.back();
@@ -323,17 +339,53 @@ void count_versions(const OpInfo& info, const Walk& walk) {
   }
 }
 
+// The values of written storages before a call, so that a call that fails leaves them as they were.
+using Written = c10::SmallVector<std::pair<engine::Slot*, ArrayPtr>, 4>;
+
+// Debug mode: waits for the results and raises what the program found in its operands' values. Without the mutex.
+void inspect(const OpInfo& info, const Variant& variant, const Walk& walk,
+             c10::ArrayRef<ArrayPtr> outputs, const Written& before, const Stack& stack) {
+  for (const ArrayPtr& output : outputs) engine::wait(output);
+  if (variant.checks.empty()) return;
+  bool infinite_number = false;  // the user asked for it
+  for (const NumberRef& n : walk.numbers)
+    infinite_number |= !std::isfinite(n.f) || !std::isfinite(n.im);
+  std::vector<int64_t> found(2 * variant.checks.size());
+  engine::to_host(outputs.back(), found.data(), 0, outputs.back()->type->bytes);
+  for (size_t i = 0; i < variant.checks.size(); ++i) {
+    const lowering::DeviceCheck& check = variant.checks[i];
+    if (found[2 * i] == 0 || (check.of_results && infinite_number)) continue;
+    {
+      std::lock_guard lock(engine::engine_mutex());
+      for (const auto& [slot, value] : before) slot->value = value;
+    }
+    std::string message = check.message;
+    if (const size_t place = message.find("{}"); place != std::string::npos)
+      message.replace(place, 2, std::to_string(found[2 * i + 1]));
+    message += "\n  in " + describe_call(info, stack);
+    if (info.row == nullptr) message += ", by its part " + check.op;
+    raise_argument_error({check.kind, message + engine::where_now()});
+  }
+}
+
 // Runs an entry's program on the walk's operands. With the mutex held.
 void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& entry,
-               const Walk& walk, Variant& variant, Stack* stack) {
+               const Walk& walk, Variant& variant, Stack* stack, const char* line) {
   engine::ProgramCache::get().count_hit();
   const int device = std::max(walk.device, 0);
   c10::SmallVector<ArrayPtr, 6> outputs, inputs;
+  Written before;
   if (variant.program != nullptr) {
     for (const OutputPlan& out : entry.outputs) {
       if (out.type != nullptr)
         outputs.push_back(c10::make_intrusive<Array>(out.type, device, ArrayState::kPending));
     }
+    if (!variant.checks.empty()) [[unlikely]] {
+      const auto words = static_cast<int64_t>(2 * variant.checks.size());
+      outputs.push_back(c10::make_intrusive<Array>(
+          engine::intern_type(stablehlo::DType::kI64, {words}), device, ArrayState::kPending));
+    }
+    for (const ArrayPtr& output : outputs) output->made_at = line;
     for (const int operand : entry.inputs)
       inputs.push_back(walk.operands[static_cast<size_t>(operand)].slot->value);
     inputs.append(entry.constants.begin(), entry.constants.end());
@@ -347,8 +399,10 @@ void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& en
     // Written storages let go of their old value first, so that the launch may donate it.
     for (const OutputPlan& out : entry.outputs) {
       if (out.operand >= 0 && out.type != nullptr) {
-        walk.operands[static_cast<size_t>(out.operand)].slot->value =
-            outputs[static_cast<size_t>(out.program_output)];
+        engine::Slot* slot = walk.operands[static_cast<size_t>(out.operand)].slot;
+        if (!variant.checks.empty()) [[unlikely]]
+          before.emplace_back(slot, slot->value);
+        slot->value = outputs[static_cast<size_t>(out.program_output)];
       }
     }
     engine::launch(lock, *variant.program, {inputs.data(), inputs.size()},
@@ -369,7 +423,7 @@ void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& en
   }
   if (engine::eager_mode() == engine::EagerMode::kDebug) [[unlikely]] {
     lock.unlock();
-    for (const ArrayPtr& output : outputs) engine::wait(output);
+    inspect(info, variant, walk, outputs, before, *stack);
   }
   if (info.counts_versions) [[unlikely]]
     count_versions(info, walk);
@@ -458,6 +512,8 @@ void run_operator(const OpInfo& info, Stack* stack) {
   }
   engine::client();
   leave_autograd_single_threaded();
+  const engine::ValueChecks checks = engine::value_checks();
+  const char* line = engine::recorded_line();
   for (int attempt = 0;; ++attempt) {
     std::unique_lock lock(engine::engine_mutex());
     Walk walk;
@@ -471,7 +527,8 @@ void run_operator(const OpInfo& info, Stack* stack) {
       lock.unlock();
       return run_composite(info, stack);
     }
-    if (const auto found = entries().find(walk.key); found != entries().end()) [[likely]] {
+    EntryTable& table = entries(checks);
+    if (const auto found = table.find(walk.key); found != table.end()) [[likely]] {
       const std::shared_ptr<Entry> entry = found->second;
       if (!entry->resizes.empty()) {  // then it is a call on other operands
         lock.unlock();
@@ -479,10 +536,11 @@ void run_operator(const OpInfo& info, Stack* stack) {
         continue;
       }
       for (Variant& variant : entry->variants) {
-        if (fits(variant, *entry, walk)) return run_entry(lock, info, *entry, walk, variant, stack);
+        if (fits(variant, *entry, walk))
+          return run_entry(lock, info, *entry, walk, variant, stack, line);
       }
-      Variant& variant = add_variant(info, *entry, walk);
-      return run_entry(lock, info, *entry, walk, variant, stack);
+      Variant& variant = add_variant(info, *entry, walk, checks, *stack);
+      return run_entry(lock, info, *entry, walk, variant, stack, line);
     }
     lock.unlock();
     TORCH_INTERNAL_ASSERT(attempt < 100, info.name, ": the operands keep changing under the call");
@@ -497,9 +555,10 @@ void run_operator(const OpInfo& info, Stack* stack) {
       raise_build_error(info, e.what());
     }
     if (entry == nullptr) return run_composite(info, stack);
+    note_new_key(info, *stack);
     lock.lock();
-    if (entries().size() >= kMaxEntries) entries().clear();
-    entries().emplace(walk.key, std::move(entry));
+    if (table.size() >= kMaxEntries) table.clear();
+    table.emplace(walk.key, std::move(entry));
   }
 }
 

@@ -120,6 +120,14 @@ const ArrayType* intern_type(DType dtype, const std::vector<int64_t>& dims) {
   return entry.get();
 }
 
+std::string type_text(const ArrayType& type) {
+  std::string text = std::string(stablehlo::torch_name(type.dtype)) + "[";
+  for (size_t i = 0; i < type.dims.size(); ++i) {
+    text += (i == 0 ? "" : ", ") + std::to_string(type.dims[i]);
+  }
+  return text + "]";
+}
+
 Array::~Array() {
   if (buffer == nullptr) return;
   pjrt::destroy(client().api(), buffer);

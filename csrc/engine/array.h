@@ -24,6 +24,7 @@ struct ArrayType {
   std::vector<int64_t> dims;
   int64_t bytes;
 };
+std::string type_text(const ArrayType& type);  // "float32[2, 3]"
 const ArrayType* intern_type(DType dtype, const std::vector<int64_t>& dims);
 
 enum class ArrayState : uint8_t {
@@ -31,6 +32,12 @@ enum class ArrayState : uint8_t {
   kReady,     // buffer is set (the device may still be computing it)
   kFailed,    // its launch failed; `error` says why
   kCaptured,  // a value of a graph being captured; there is no buffer
+};
+
+// Why a launch failed.
+struct DeviceError {
+  std::string message;
+  bool out_of_memory = false;
 };
 
 struct Array final : c10::intrusive_ptr_target {
@@ -47,9 +54,10 @@ struct Array final : c10::intrusive_ptr_target {
   int device;
   std::atomic<ArrayState> state;
   PJRT_Buffer* buffer = nullptr;
-  const char* made_by = "";  // operator, for reports; lives for the process
-  int captured = -1;         // kCaptured: the value's number in the graph
-  std::shared_ptr<const std::string> error;
+  const char* made_by = "";       // operator, for reports; lives for the process
+  const char* made_at = nullptr;  // the user's line, where it was recorded; lives for the process
+  int captured = -1;              // kCaptured: the value's number in the graph
+  std::shared_ptr<const DeviceError> error;
   // Scratch of the kernel's argument walk, under the engine's mutex: which walk saw this array, as which operand.
   uint64_t seen_walk = 0;
   uint32_t seen_index = 0;

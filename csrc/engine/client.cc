@@ -66,6 +66,7 @@ const pjrt::Client& client() {
   std::lock_guard lock(start_mutex());
   if (const auto* ready = g_client.load(std::memory_order_acquire)) return *ready;
   TORCH_CHECK_VALUE(g_startup_error.empty(), g_startup_error);
+  const int64_t memory_limit = memory_limit_of_environment();
   auto choice = pjrt::discover(g_candidates);
   if (!choice.ok()) fail(choice.status());
   auto plugin = pjrt::Plugin::load(choice->path);
@@ -75,6 +76,7 @@ const pjrt::Client& client() {
   auto created = pjrt::Client::create(**plugin, options);
   if (!created.ok()) fail(created.status());
   TORCH_CHECK((*created)->num_devices() > 0, "the PJRT plugin ", choice->path, " has no devices");
+  for (int i = 0; i < kMaxDevices; ++i) memory(i).set_limit_bytes(memory_limit);
   pthread_atfork(nullptr, nullptr, [] { g_bad_fork = true; });
   const auto* made = std::move(created).value().release();  // lives to the end of the process
   g_client.store(made, std::memory_order_release);

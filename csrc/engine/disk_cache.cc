@@ -89,6 +89,10 @@ std::string DiskCache::path_of(const ir::Key& key) const {
   return directory_ + "/" + key.hex() + kSuffix;
 }
 
+bool DiskCache::contains(const ir::Key& key) const {
+  return enabled() && ::access(path_of(key).c_str(), R_OK) == 0;
+}
+
 std::optional<std::string> DiskCache::read(const ir::Key& key) const {
   if (!enabled()) return std::nullopt;
   const std::string path = path_of(key);

@@ -20,6 +20,7 @@ class DiskCache {
   bool enabled() const { return !directory_.empty(); }
   const std::string& directory() const { return directory_; }
   int64_t limit_bytes() const { return limit_bytes_; }
+  bool contains(const ir::Key& key) const;
   // The stored bytes, checked against their checksum; a damaged file is removed and reads as absent.
   std::optional<std::string> read(const ir::Key& key) const;
   // Written beside and renamed, so that readers see a whole file or none. Best effort: a full disk loses the entry only.

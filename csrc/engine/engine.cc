@@ -10,6 +10,7 @@
 #include <unordered_map>
 
 #include "engine/client.h"
+#include "engine/diagnostics.h"
 #include "engine/memory.h"
 
 namespace torch_tpu::engine {
@@ -39,20 +40,64 @@ struct Queue {
   bool closing = false;
 };
 
+struct WordsHash {
+  size_t operator()(const std::vector<uint32_t>& words) const {
+    ir::KeyHasher hasher;
+    hasher.add_bytes(words.data(), words.size() * sizeof(uint32_t));
+    return hasher.finish().lo;
+  }
+};
+
 Queue& queue() {
   static auto* q = new Queue;  // outlives every thread
   return *q;
 }
 
-std::string failed_text(const char* op, const std::string& what) {
-  return std::string("tpu: ") + op + " failed on the device: " + what;
+std::unordered_map<std::vector<uint32_t>, ArrayPtr, WordsHash>& kept_scalars() {
+  static auto* kept = new std::unordered_map<std::vector<uint32_t>, ArrayPtr, WordsHash>;
+  return *kept;  // under the mutex
 }
 
-void raise(const char* op, const pjrt::Status& status) {
-  if (status.code() == pjrt::Code::kResourceExhausted) {
-    TORCH_CHECK_WITH(OutOfMemoryError, false, failed_text(op, status.message()));
+DeviceError failure(const std::string& what, const pjrt::Status& status) {
+  const bool out_of_memory = status.code() == pjrt::Code::kResourceExhausted;
+  return {"tpu: " + what +
+              " failed on the device: " + (out_of_memory ? status.message() : status.str()),
+          out_of_memory};
+}
+
+[[noreturn]] void raise(const DeviceError& error, const std::string& where = "") {
+  TORCH_CHECK_WITH(OutOfMemoryError, !error.out_of_memory, error.message, where);
+  TORCH_CHECK(false, error.message, where);
+}
+
+// "mm(float32[8, 8], float32[8, 4])", from the arrays it was given.
+std::string call_text(const char* op, std::span<const ArrayPtr> inputs) {
+  std::string text = std::string(op) + "(";
+  for (const ArrayPtr& input : inputs) {
+    if (text.back() != '(') text += ", ";
+    text += input ? type_text(*input->type) : "donated";
   }
-  TORCH_CHECK(false, failed_text(op, status.str()));
+  return text + ")";
+}
+
+// A failure seen after the call was over: says where that was, or how to find out.
+DeviceError late(DeviceError error, const char* line) {
+  error.message += line != nullptr
+                       ? std::string("\n  called at ") + line
+                       : "\n  For the line that called it, set TORCH_TPU_TRACEBACKS=1 or use "
+                         "torch.tpu.EagerMode.DEBUG";
+  return error;
+}
+
+// Frees what only the engine keeps. With the mutex held.
+void free_kept(int device) {
+  kept_scalars().clear();
+  memory(device).count_retry();
+}
+
+pjrt::Status out_of_memory(int device, int64_t wanted) {
+  memory(device).count_out_of_memory();
+  return {pjrt::Code::kResourceExhausted, out_of_memory_report(device, wanted)};
 }
 
 // Runs a ready program whose inputs are all ready. With the mutex held.
@@ -68,10 +113,29 @@ pjrt::Status execute(Program& program, std::span<ArrayPtr> inputs,
   const int device = inputs.empty() ? outputs.front()->device : inputs.front()->device;
   PJRT_Device* target =
       client().num_devices() > 1 ? client().devices()[static_cast<size_t>(device)].get() : nullptr;
+  int64_t wanted = program.temp_bytes;
+  for (const ArrayPtr& output : outputs) wanted += output->type->bytes;
+  for (const int64_t i : program.donated) {
+    const ArrayPtr& input = inputs[static_cast<size_t>(i)];
+    if (input.use_count() == 1) wanted -= input->type->bytes;
+  }
+  if (!memory(device).has_room(wanted)) [[unlikely]] {
+    free_kept(device);
+    if (!memory(device).has_room(wanted)) return out_of_memory(device, wanted);
+  }
   if (program.temp_bytes > 0) memory(device).allocated(program.temp_bytes);
-  const pjrt::Status status = program.executable.execute(args.data(), args.size(), results.data(),
-                                                         kept.data(), kept.size(), target);
+  const auto run = [&] {
+    return program.executable.execute(args.data(), args.size(), results.data(), kept.data(),
+                                      kept.size(), target);
+  };
+  pjrt::Status status = run();
+  if (status.code() == pjrt::Code::kResourceExhausted && kept.size() == program.donated.size())
+      [[unlikely]] {  // nothing was donated: it may run again
+    free_kept(device);
+    status = run();
+  }
   if (program.temp_bytes > 0) memory(device).freed(program.temp_bytes);
+  if (status.code() == pjrt::Code::kResourceExhausted) return out_of_memory(device, wanted);
   if (!status.ok()) return status;
   ProgramCache::get().count_execution();
   for (const int64_t i : program.donated) {  // their memory lives on in an output: count it once
@@ -85,7 +149,7 @@ pjrt::Status execute(Program& program, std::span<ArrayPtr> inputs,
   return {};
 }
 
-void mark_failed(std::span<const ArrayPtr> outputs, std::shared_ptr<const std::string> error) {
+void mark_failed(std::span<const ArrayPtr> outputs, std::shared_ptr<const DeviceError> error) {
   for (const ArrayPtr& output : outputs) {
     output->error = error;
     output->state.store(ArrayState::kFailed, std::memory_order_release);
@@ -93,16 +157,19 @@ void mark_failed(std::span<const ArrayPtr> outputs, std::shared_ptr<const std::s
 }
 
 void run_queued(QueuedLaunch& launch) {
+  const char* line = launch.outputs.front()->made_at;
   for (const ArrayPtr& input : launch.inputs) {
     if (input->state == ArrayState::kFailed) return mark_failed(launch.outputs, input->error);
   }
   if (launch.program->state == Program::State::kFailed) {
-    return mark_failed(launch.outputs, std::make_shared<std::string>(launch.program->error));
+    return mark_failed(launch.outputs,
+                       std::make_shared<DeviceError>(late({launch.program->error}, line)));
   }
   const pjrt::Status status = execute(*launch.program, launch.inputs, launch.outputs, launch.op);
-  if (!status.ok())
-    mark_failed(launch.outputs,
-                std::make_shared<std::string>(failed_text(launch.op, status.str())));
+  if (!status.ok()) {
+    mark_failed(launch.outputs, std::make_shared<DeviceError>(late(
+                                    failure(call_text(launch.op, launch.inputs), status), line)));
+  }
 }
 
 void work() {
@@ -144,14 +211,6 @@ void start_worker(Queue& q) {
   q.worker = std::thread(work);
 }
 
-struct WordsHash {
-  size_t operator()(const std::vector<uint32_t>& words) const {
-    ir::KeyHasher hasher;
-    hasher.add_bytes(words.data(), words.size() * sizeof(uint32_t));
-    return hasher.finish().lo;
-  }
-};
-
 }  // namespace
 
 EagerMode eager_mode() {
@@ -176,8 +235,10 @@ void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<Arra
     if (!failed_input) [[likely]] {
       const pjrt::Status status = execute(program, inputs, outputs, op);
       if (!status.ok()) [[unlikely]] {
-        mark_failed(outputs, std::make_shared<std::string>(failed_text(op, status.str())));
-        raise(op, status);
+        const auto error = std::make_shared<DeviceError>(failure(call_text(op, inputs), status));
+        mark_failed(outputs, error);
+        lock.unlock();
+        raise(*error, where_now());
       }
       return;
     }
@@ -200,9 +261,9 @@ void wait(const ArrayPtr& array) {
     std::unique_lock lock(queue().mutex);
     wait_on_queue(lock, [&] { return array->state.load() != ArrayState::kPending; });
   }
-  TORCH_CHECK(array->state != ArrayState::kFailed, *array->error);
+  if (array->state == ArrayState::kFailed) raise(*array->error);
   const pjrt::Status status = pjrt::await_ready(client().api(), array->buffer);
-  if (!status.ok()) raise(array->made_by, status);
+  if (!status.ok()) raise(late(failure(array->made_by, status), array->made_at));
 }
 
 void drain() {
@@ -235,13 +296,33 @@ void shutdown() {
   ProgramCache::get().shutdown();
 }
 
-ArrayPtr from_host(const void* data, const ArrayType* type, int device, const char* op) {
+namespace {
+
+ArrayPtr upload(const void* data, const ArrayType* type, int device, const char* op) {
   auto array = c10::make_intrusive<Array>(type, device, ArrayState::kPending);
   array->made_by = op;
   auto buffer = pjrt::host_to_device(client(), client().devices().at(static_cast<size_t>(device)),
                                      data, type->dtype, type->dims);
-  if (!buffer.ok()) raise(op, buffer.status());
+  if (!buffer.ok()) raise(failure(op, buffer.status()));
   array->set_buffer(buffer->release());
+  return array;
+}
+
+}  // namespace
+
+ArrayPtr from_host(const void* data, const ArrayType* type, int device, const char* op) {
+  if (!memory(device).has_room(type->bytes)) [[unlikely]] {
+    drain();
+    std::unique_lock lock(queue().mutex);
+    free_kept(device);
+    if (!memory(device).has_room(type->bytes)) {
+      const DeviceError error = failure(op, out_of_memory(device, type->bytes));
+      lock.unlock();
+      raise(error, where_now());
+    }
+  }
+  ArrayPtr array = upload(data, type, device, op);
+  array->made_at = recorded_line();
   return array;
 }
 
@@ -260,28 +341,28 @@ void to_host(const ArrayPtr& array, void* dst, int64_t offset, int64_t bytes) {
   const auto total = static_cast<size_t>(array->type->bytes);
   if (offset == 0 && bytes == array->type->bytes) {
     const pjrt::Status status = pjrt::device_to_host(client().api(), array->buffer, dst, total);
-    if (!status.ok()) raise(array->made_by, status);
+    if (!status.ok()) raise(failure(array->made_by, status));
     return;
   }
   std::vector<char> whole(total);
   const pjrt::Status status =
       pjrt::device_to_host(client().api(), array->buffer, whole.data(), total);
-  if (!status.ok()) raise(array->made_by, status);
+  if (!status.ok()) raise(failure(array->made_by, status));
   std::memcpy(dst, whole.data() + offset, static_cast<size_t>(bytes));
 }
 
 ArrayPtr scalar_words(std::span<const uint32_t> words, int device, bool reuse) {
-  static auto* kept = new std::unordered_map<std::vector<uint32_t>, ArrayPtr, WordsHash>;
+  auto& kept = kept_scalars();
   std::vector<uint32_t> key(words.begin(), words.end());
   key.push_back(static_cast<uint32_t>(device));
   if (reuse) {
-    if (const auto it = kept->find(key); it != kept->end()) return it->second;
+    if (const auto it = kept.find(key); it != kept.end()) return it->second;
   }
   const ArrayType* type = intern_type(DType::kU32, {static_cast<int64_t>(words.size())});
-  ArrayPtr array = from_host(words.data(), type, device, "scalar arguments");
+  ArrayPtr array = upload(words.data(), type, device, "scalar arguments");
   if (reuse) {
-    if (kept->size() >= kMaxKeptScalars) kept->clear();
-    kept->emplace(std::move(key), array);
+    if (kept.size() >= kMaxKeptScalars) kept.clear();
+    kept.emplace(std::move(key), array);
   }
   return array;
 }
@@ -290,7 +371,7 @@ ArrayPtr to_device(const ArrayPtr& array, int device) {
   wait(array);
   auto buffer = pjrt::copy_to_device(client().api(), array->buffer,
                                      client().devices().at(static_cast<size_t>(device)));
-  if (!buffer.ok()) raise("copy to another device", buffer.status());
+  if (!buffer.ok()) raise(failure("a copy to another device", buffer.status()));
   auto copy = c10::make_intrusive<Array>(array->type, device, ArrayState::kPending);
   copy->made_by = "copy_";
   copy->set_buffer(buffer->release());

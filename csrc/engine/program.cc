@@ -158,11 +158,14 @@ ProgramCache& ProgramCache::get() {
 }
 
 Program* ProgramCache::obtain(std::string text, std::string name, std::vector<int64_t> donated,
-                              ProgramTraits traits) {
+                              ProgramTraits traits, bool may_compile) {
   const ir::Key key = impl_->key_of(text, traits);
   std::unique_lock lock(impl_->mutex);
+  if (const auto found = impl_->programs.find(key); found != impl_->programs.end()) {
+    return found->second.get();
+  }
+  if (!may_compile && !impl_->disk.contains(key)) return nullptr;
   auto& entry = impl_->programs[key];
-  if (entry) return entry.get();
   entry = std::make_unique<Program>();
   Program* program = entry.get();
   program->key = key;

@@ -39,9 +39,10 @@ class ProgramCache {
  public:
   static ProgramCache& get();
 
-  // The program of `text`, being loaded or compiled on the pool where it is not there yet. Thread-safe.
+  // The program of `text`, being loaded or compiled on the pool where it is not there yet. Null where it would have to be
+  // compiled and must not. Thread-safe.
   Program* obtain(std::string text, std::string name, std::vector<int64_t> donated,
-                  ProgramTraits traits);
+                  ProgramTraits traits, bool may_compile = true);
   // Blocks until `program` is ready or failed.
   void wait(const Program& program);
   // Called (on a pool thread) whenever a program becomes ready or fails.

@@ -254,4 +254,9 @@ void Call::check(bool ok, const std::string& message, ArgumentError::Kind kind) 
   if (!ok) throw ArgumentError(kind, message);
 }
 
+void Call::check_values(Value ok, Value offending, const std::string& message,
+                        ArgumentError::Kind kind) {
+  if (checks_ != nullptr) checks_->push_back({{kind, node_.op, message}, ok, offending});
+}
+
 }  // namespace torch_tpu::lowering

@@ -38,11 +38,26 @@ class ArgumentError : public std::runtime_error {
   Kind kind;
 };
 
+// A condition on values, looked at by the device in debug mode; where it fails, the call raises `message`, the first
+// offending value in place of its "{}".
+struct DeviceCheck {
+  ArgumentError::Kind kind = ArgumentError::Kind::kValue;
+  std::string op;
+  std::string message;
+  bool of_results = false;  // a NaN or infinity came up, rather than an argument is wrong
+};
+struct PendingCheck {
+  DeviceCheck check;
+  Value ok;         // pred
+  Value offending;  // integer, of ok's shape; may be absent
+};
+
 class Call {
  public:
+  // `checks` takes the module's value checks; null where they are not wanted.
   Call(Builder& builder, const ir::Node& node, const std::vector<Value>& operands,
-       const std::vector<Value>& scalars)
-      : b(builder), node_(node), operands_(operands), scalars_(scalars) {}
+       const std::vector<Value>& scalars, std::vector<PendingCheck>* checks = nullptr)
+      : b(builder), node_(node), operands_(operands), scalars_(scalars), checks_(checks) {}
 
   Builder& b;
   const std::string& op() const { return node_.op; }
@@ -96,12 +111,17 @@ class Call {
   std::vector<int64_t> wrap_dims(std::vector<int64_t> dims, int64_t rank) const;  // empty means all
   void check(bool ok, const std::string& message,
              ArgumentError::Kind kind = ArgumentError::Kind::kValue) const;
+  // Debug mode: as `check`, of values. Build operands of it only where `checks_values()` says they are wanted.
+  bool checks_values() const { return checks_ != nullptr; }
+  void check_values(Value ok, Value offending, const std::string& message,
+                    ArgumentError::Kind kind = ArgumentError::Kind::kValue);
 
  private:
   const ir::Arg& arg(std::string_view name) const;
   const ir::Node& node_;
   const std::vector<Value>& operands_;
   const std::vector<Value>& scalars_;
+  std::vector<PendingCheck>* checks_;
 };
 
 inline bool Call::is_contiguous(std::string_view name) const {

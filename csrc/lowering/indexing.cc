@@ -49,6 +49,29 @@ Value positions(Builder& b, Value index, const Size& n, bool wrap) {
   return b.select(b.lt(index, b.constant_int(0, type)), b.add(index, b.size(n, type)), index);
 }
 
+void check_index(Call& c, Value index, const Size& n, bool wrap, const std::string& message,
+                 ArgumentError::Kind kind) {
+  if (!c.checks_values()) return;
+  Builder& b = c.b;
+  index = b.convert(index, DType::kI64);
+  const Value size = b.size(n, DType::kI64);
+  const Value least = wrap ? b.neg(size) : b.constant_int(0, DType::kI64);
+  c.check_values(b.logical_and(b.ge(index, least), b.lt(index, size)), index, message, kind);
+}
+
+std::string out_of_bounds(int64_t dim, const Size& n) {
+  return "index {} is out of bounds for dimension " + std::to_string(dim) + " with size " + n.str();
+}
+
+std::string out_of_range_in_self(const Size& n) {
+  return "index out of range in self\n  index {} in a dimension of size " + n.str();
+}
+
+std::string out_of_elements(const Value& self) {
+  return "out of range: tried to access index {} on a tensor of " + self.numel().str() +
+         " elements.";
+}
+
 Value in_range(Builder& b, Value position, const Size& n) {
   const DType type = position.dtype();
   return b.logical_and(b.ge(position, b.constant_int(0, type)), b.lt(position, b.size(n, type)));
@@ -176,6 +199,7 @@ IndexPlan plan_index(Call& c, const Value& self, const Values& indices) {
   Values columns;
   bool wide_columns = false;
   for (int64_t d : plan.dims) {
+    check_index(c, indices[d], self.dim(d), true, out_of_bounds(d, self.dim(d)));
     Value column = b.broadcast_to(positions(b, indices[d], self.dim(d), true), plan.shape);
     Value valid = in_range(b, column, self.dim(d));
     plan.valid = plan.valid ? b.logical_and(plan.valid, valid) : valid;
@@ -232,10 +256,12 @@ Values lower_index_select(Call& c) {
     c.check(index.numel() == Size(1),
             "index_select(): Index to scalar can have only 1 value, got " + index.numel().str() +
                 " value(s)");
+    check_index(c, index, 1, false, out_of_range_in_self(1));
     Value valid = in_range(b, positions(b, b.reshape(index, {}), 1, false), 1);
     return {b.select(valid, self, unreadable(b, self.dtype()))};
   }
   index = b.flatten(index);
+  check_index(c, index, self.dim(dim), false, out_of_range_in_self(self.dim(dim)));
   return {take_rows(b, self, dim, positions(b, index, self.dim(dim), false))};
 }
 
@@ -247,6 +273,8 @@ Values lower_gather(Call& c) {
   if (self.rank() == 0) self = b.reshape(self, {1});
   if (index.rank() == 0) index = b.reshape(index, {1});
   if (any_zero(result)) return {b.zeros({self.dtype(), result})};
+  check_index(c, index, self.dim(dim), false, out_of_bounds(dim, self.dim(dim)),
+              ArgumentError::Kind::kValue);
   Value read = gather_along(b, self, dim, positions(b, index, self.dim(dim), false));
   return {b.reshape(read, result)};
 }
@@ -259,6 +287,7 @@ Values lower_take(Call& c) {
               scalar_type_name(index.dtype()));
   c.check(!any_zero(self.dims()) || any_zero(index.dims()),
           "take(): tried to take from an empty tensor", ArgumentError::Kind::kIndex);
+  check_index(c, index, self.numel(), true, out_of_elements(self));
   return {take_rows(b, b.flatten(self), 0, positions(b, index, self.numel(), true))};
 }
 
@@ -271,6 +300,7 @@ Values lower_embedding(Call& c) {
                       "scalar types: Long, Int; but got tpu") +
               scalar_type_name(indices.dtype()) +
               "Tensor instead (while checking arguments for embedding)");
+  check_index(c, indices, weight.dim(0), false, out_of_range_in_self(weight.dim(0)));
   return {take_rows(b, weight, 0, positions(b, indices, weight.dim(0), false))};
 }
 

@@ -11,6 +11,13 @@ namespace torch_tpu::lowering {
 // Indices into a dimension of size n as i32 (i64 where n needs it). What is out of range becomes -1 or n, whatever it
 // was. `wrap` counts negative indices from the end.
 Value positions(Builder& b, Value index, const Size& n, bool wrap);
+// Debug mode: raises `message` where an index is outside a dimension of size n.
+void check_index(Call& c, Value index, const Size& n, bool wrap, const std::string& message,
+                 ArgumentError::Kind kind = ArgumentError::Kind::kIndex);
+// PyTorch's usual words for that.
+std::string out_of_bounds(int64_t dim, const Size& n);
+std::string out_of_elements(const Value& self);
+std::string out_of_range_in_self(const Size& n);
 Value in_range(Builder& b, Value position, const Size& n);
 // What an index out of range reads.
 Value unreadable(Builder& b, DType dtype, const Dims& dims = {});

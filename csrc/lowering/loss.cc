@@ -172,6 +172,12 @@ Values nll_forward(Call& c, const Value& self) {
   const DType out = self.dtype(), type = opmath(out);
   const Value scores = b.convert(self, type);
   const Picked p = pick_targets(c, scores, type);
+  if (c.checks_values()) {
+    const Value target = b.reshape(c.tensor("target", DType::kI64), p.valid.dims());
+    const Value known = b.reduce(stablehlo::Monoid::kOr, p.is_target, {p.axis}, true);
+    c.check_values(b.logical_or(known, b.logical_not(p.valid)), target,
+                   "Target {} is out of bounds.", ArgumentError::Kind::kIndex);
+  }
   const Value score =
       sum_over(b, b.select(p.is_target, scores, b.constant(0, type)), {p.axis}, true);
   Dims dims = scores.dims();

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "lowering/axes.h"
+#include "lowering/checks.h"
 #include "lowering/number.h"
 #include "lowering/view.h"
 
@@ -115,8 +116,9 @@ const OpRow& row_of(const ir::Node& node) {
 }
 
 Values run_lowering(Builder& b, const ir::Node& node, const std::vector<Value>& operands,
-                    const std::vector<Value>& scalars) {
-  Call call(b, node, operands, scalars);
+                    const std::vector<Value>& scalars,
+                    std::vector<PendingCheck>* checks = nullptr) {
+  Call call(b, node, operands, scalars, checks);
   try {
     return row_of(node).lower(call);
   } catch (const BuildError& error) {
@@ -139,7 +141,7 @@ void check_list_cast(const ir::Node& node, DType computed, DType written) {
 class ModuleLowering {
  public:
   ModuleLowering(const ir::Graph& graph, const ModuleOptions& options)
-      : graph_(graph), scalars_(b_, graph.scalars) {
+      : graph_(graph), options_(options), scalars_(b_, graph.scalars) {
     b_.set_precision(options.precision);
   }
 
@@ -151,9 +153,12 @@ class ModuleLowering {
     for (const ir::Node& node : graph_.nodes) lower_node(node);
     std::vector<Value> results;
     for (int output : graph_.outputs) results.push_back(b_.pad_to_bound(value(output)));
+    if (!checks_.empty()) results.push_back(pack_checks(b_, checks_));
     for (auto [input, output] : graph_.donations) b_.alias(input, output);
-    if (traits != nullptr)
+    if (traits != nullptr) {
       traits->only_short_trailing_reductions = b_.only_short_trailing_reductions(kShortReduction);
+      for (PendingCheck& pending : checks_) traits->checks.push_back(std::move(pending.check));
+    }
     return b_.finish(results);
   }
 
@@ -234,7 +239,9 @@ class ModuleLowering {
     for (const ir::Operand& operand : node.operands) operands.push_back(read(operand));
     for (int slot : scalar_slots(node)) scalars_.get(slot);
 
-    Values results = run_lowering(b_, node, operands, scalars_.values());
+    Values results = run_lowering(b_, node, operands, scalars_.values(),
+                                  options_.check_values ? &checks_ : nullptr);
+    check_anomalies(b_, node, operands, results, options_, checks_);
     if (results.size() != node.results.size()) {
       throw BuildError("lowering of " + node.op + " gave " + std::to_string(results.size()) +
                        " results instead of " + std::to_string(node.results.size()));
@@ -257,7 +264,9 @@ class ModuleLowering {
   }
 
   const ir::Graph& graph_;
+  const ModuleOptions& options_;
   Builder b_;
+  std::vector<PendingCheck> checks_;
   PackedScalars scalars_;
   std::vector<Value> values_;
   std::unordered_map<int, std::vector<Read>> reads_;  // by value: each view of it is read once

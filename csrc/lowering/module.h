@@ -13,11 +13,15 @@ namespace torch_tpu::lowering {
 
 struct ModuleOptions {
   stablehlo::Precision precision = stablehlo::Precision::kHighest;
+  bool check_values = false;                  // debug mode: index ranges and their like
+  bool check_nan = false, check_inf = false;  // results that first hold one
 };
 
 // What the choice of compile options depends on.
 struct ModuleTraits {
   bool only_short_trailing_reductions = false;  // all of at most kShortReduction elements
+  // Where there are any, the program has one output more: two i64 a check, whether it failed and the offending value.
+  std::vector<DeviceCheck> checks;
 };
 inline constexpr int64_t kShortReduction = 4096;
 

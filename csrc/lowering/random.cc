@@ -400,6 +400,13 @@ Values lower_multinomial(Call& c) {
           "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
   DType t = draw_type(p.dtype());
   p = b.convert(p, t);
+  if (c.checks_values()) {
+    const Value zero = b.constant(0, t);
+    c.check_values(b.logical_and(b.ge(p, zero), b.lt(p, b.highest(t))), {},
+                   "probability tensor contains either `inf`, `nan` or element < 0");
+    c.check_values(b.gt(b.reduce(Monoid::kAdd, p, {p.rank() - 1}), zero), {},
+                   "invalid multinomial distribution (sum of probabilities <= 0)");
+  }
   if (replacement && samples > 1) {
     Dims dims = p.dims();
     dims.insert(dims.end() - 1, Size(samples));

@@ -128,7 +128,11 @@ struct Along {
     if (index.rank() == 0) index = c.b.reshape(index, {1});
   }
   bool empty() const { return is_empty(index.dims()) || is_empty(self.dims()); }
-  Value places(Builder& b) const { return positions(b, index, self.dim(dim), false); }
+  Value places(Call& c) const {
+    check_index(c, index, self.dim(dim), false, out_of_bounds(dim, self.dim(dim)),
+                ArgumentError::Kind::kValue);
+    return positions(c.b, index, self.dim(dim), false);
+  }
   Value source(Call& c) const {
     Value src = c.tensor("src", self.dtype());
     return src.rank() == 0 ? c.b.reshape(src, {1}) : src;
@@ -141,7 +145,7 @@ struct Along {
 Values scatter_with(Call& c, const Along& a, Value updates, Merge how) {
   Builder& b = c.b;
   if (a.empty()) return {c.tensor("self")};
-  return {b.reshape(scatter_along(b, a.self, a.dim, a.places(b), updates, how), a.result)};
+  return {b.reshape(scatter_along(b, a.self, a.dim, a.places(c), updates, how), a.result)};
 }
 
 Values lower_scatter_src(Call& c) {
@@ -228,7 +232,7 @@ Values lower_scatter_reduce(Call& c) {
   Builder& b = c.b;
   Along a(c);
   if (a.empty()) return {c.tensor("self")};
-  Value places = a.places(b), src = a.source(c);
+  Value places = a.places(c), src = a.source(c);
   Value result = reduce_into(
       c, a.self,
       [&](Value base, Merge how) { return scatter_along(b, base, a.dim, places, src, how); },
@@ -247,14 +251,18 @@ struct Rows {
   int64_t dim;
   Dims result;
 
-  Rows(Call& c, std::string_view source_name) : self(c.tensor("self")) {
+  // `outside` gives what PyTorch says of an index outside self's dimension.
+  Rows(Call& c, std::string (*outside)(int64_t dim, const Size& n), ArgumentError::Kind kind)
+      : self(c.tensor("self")) {
     Builder& b = c.b;
     dim = c.wrap_dim(c.integer("dim"), self.rank());
     result = self.dims();
     index = b.flatten(c.tensor("index"));
-    source = c.tensor(source_name, self.dtype());
+    source = c.tensor("source", self.dtype());
     if (self.rank() == 0) self = b.reshape(self, {1});
-    index = positions(b, index, self.dim(dim), false);
+    const Size n = self.dim(dim);
+    check_index(c, index, n, false, outside(dim, n), kind);
+    index = positions(b, index, n, false);
     Dims rows = self.dims();
     rows[dim] = index.dim(0);
     source = b.reshape(source, rows);
@@ -263,7 +271,7 @@ struct Rows {
 
 Values lower_index_add(Call& c) {
   Builder& b = c.b;
-  Rows r(c, "source");
+  Rows r(c, out_of_bounds, ArgumentError::Kind::kValue);
   Value updates = r.source;
   if (!c.is_one("alpha")) {
     Value alpha = c.scalar("alpha", r.self.dtype());
@@ -274,13 +282,17 @@ Values lower_index_add(Call& c) {
 
 Values lower_index_copy(Call& c) {
   Builder& b = c.b;
-  Rows r(c, "source");
+  Rows r(
+      c, [](int64_t, const Size& n) { return "index_copy_(): " + out_of_bounds(0, n); },
+      ArgumentError::Kind::kIndex);
   return {b.reshape(put_rows(b, r.self, r.dim, r.index, r.source, Merge::kAssign), r.result)};
 }
 
 Values lower_index_reduce(Call& c) {
   Builder& b = c.b;
-  Rows r(c, "source");
+  Rows r(
+      c, [](int64_t, const Size& n) { return out_of_range_in_self(n); },
+      ArgumentError::Kind::kIndex);
   if (is_empty(r.self.dims()) || is_empty(r.source.dims())) return {c.tensor("self")};
   Value result = reduce_into(
       c, r.self,
@@ -300,6 +312,7 @@ Values index_fill(Call& c, Value value) {
           ArgumentError::Kind::kIndex);
   c.check(index.rank() <= 1, "Index has to be a vector/scalar");
   const Size n = self.rank() == 0 ? Size(1) : self.dim(dim);
+  check_index(c, index, n, true, out_of_bounds(dim, n));
   index = positions(b, b.flatten(index), n, true);
   Value chosen = put_rows(b, b.constant_bool(false, {n}), 0, index,
                           b.constant_bool(true, index.dims()), Merge::kAssign);
@@ -419,6 +432,7 @@ Values lower_put(Call& c) {
   if (is_empty(index.dims())) return {self};
   c.check(!is_empty(self.dims()), "put_(): Tried to put elements into an empty tensor",
           ArgumentError::Kind::kIndex);
+  check_index(c, index, self.numel(), true, out_of_elements(self));
   Value places = positions(b, b.flatten(index), self.numel(), true);
   const Merge how = c.boolean("accumulate") ? Merge::kAdd : Merge::kAssign;
   Value flat = put_rows(b, b.flatten(self), 0, places, b.flatten(source), how);
@@ -443,7 +457,12 @@ Values lower_masked_scatter(Call& c) {
   self = b.broadcast_to(self, result);
   mask = b.broadcast_to(mask, result);
   if (is_empty(result)) return {self};
-  Value places = positions(b, places_of_true(b, mask), source.numel(), false);
+  const Value order = places_of_true(b, mask);
+  if (c.checks_values()) {
+    c.check_values(b.lt(order, b.size(source.numel(), order.dtype())), {},
+                   "Number of elements of source < number of ones in mask");
+  }
+  Value places = positions(b, order, source.numel(), false);
   return {b.select(mask, take_rows(b, b.flatten(source), 0, places), self)};
 }
 
@@ -515,6 +534,7 @@ Values lower_embedding_renorm(Call& c) {
   } else {
     norm = b.pow(b.reduce(Monoid::kAdd, b.pow(size, b.like(x, p)), {1}, true), b.like(x, 1 / p));
   }
+  check_index(c, indices, self.dim(0), false, out_of_range_in_self(self.dim(0)));
   Value limit = c.scalar("max_norm", x.dtype());
   Value used = hits(b, positions(b, indices, self.dim(0), false), self.dim(0));
   used = along_axis(b, b.gt(used, b.constant_int(0, DType::kI32)), 2, 0);

@@ -11,9 +11,11 @@
 #include "device/generator.h"
 #include "device/hooks.h"
 #include "engine/client.h"
+#include "engine/diagnostics.h"
 #include "engine/engine.h"
 #include "engine/memory.h"
 #include "lowering/table.h"
+#include "python/frames.h"
 
 namespace py = pybind11;
 
@@ -117,8 +119,8 @@ py::dict memory_stats(int device) {
   }
   put("inactive_split", 0, 0, 0);
   put("inactive_split_bytes", 0, 0, 0);
-  out["num_alloc_retries"] = 0;
-  out["num_ooms"] = 0;
+  out["num_alloc_retries"] = m.retries();
+  out["num_ooms"] = m.out_of_memory();
   return out;
 }
 
@@ -128,10 +130,7 @@ py::dict device_properties(int device) {
   out["name"] = chosen.kind();
   out["id"] = chosen.id();
   out["process_index"] = chosen.process_index();
-  int64_t total = 0;
-  if (auto stats = chosen.memory_stats(); stats.ok() && stats->bytes_limit)
-    total = *stats->bytes_limit;
-  out["total_memory"] = total;
+  out["total_memory"] = engine::device_memory_bytes(resolve(device));
   return out;
 }
 
@@ -158,6 +157,7 @@ PYBIND11_MODULE(_C, m) {
   aten::register_operators();
   engine::set_interrupt_check(&check_signals);
   aten::set_warner(&warn);
+  engine::set_location_source({&python::user_line, &python::backward_origin});
 
   m.def("initialize", [](const std::map<std::string, std::string>& candidates) {
     const auto get = [&](const char* key) {
@@ -195,6 +195,10 @@ PYBIND11_MODULE(_C, m) {
         if (engine::client_started()) engine::ProgramCache::get().reset_stats();
       },
       NoGil());
+  m.def("set_thread_anomalies", &engine::set_thread_anomalies);
+  m.def("set_no_compile_expected", &engine::set_no_compile_expected);
+  m.def("tracebacks", &engine::tracebacks);
+  m.def("set_tracebacks", &engine::set_tracebacks);
   m.def("cpu_fallback_enabled", &aten::cpu_fallback_enabled);
   m.def("set_cpu_fallback", &aten::set_cpu_fallback);
 
@@ -208,6 +212,17 @@ PYBIND11_MODULE(_C, m) {
       NoGil());
   m.def("reset_accumulated_memory_stats",
         [](int index) { engine::memory(resolve(index)).reset_accumulated(); });
+  m.def("set_memory_fraction", [](int index, double fraction) {
+    const int device = resolve(index);
+    const auto total = static_cast<double>(engine::device_memory_bytes(device));
+    engine::memory(device).set_limit_bytes(static_cast<int64_t>(fraction * total));
+  });
+  m.def("memory_fraction", [](int index) {
+    const int device = resolve(index);
+    const int64_t limit = engine::memory(device).limit_bytes();
+    const int64_t total = engine::device_memory_bytes(device);
+    return limit == 0 ? 1.0 : static_cast<double>(limit) / static_cast<double>(total);
+  });
   m.def("empty_cache", [] {});
   m.def("default_generator", [](int index) {
     return py::reinterpret_steal<py::object>(

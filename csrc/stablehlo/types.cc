@@ -49,6 +49,50 @@ const char* mlir_name(DType t) {
   return "?";
 }
 
+const char* torch_name(DType t) {
+  switch (t) {
+    case DType::kPred:
+      return "bool";
+    case DType::kI8:
+      return "int8";
+    case DType::kI16:
+      return "int16";
+    case DType::kI32:
+      return "int32";
+    case DType::kI64:
+      return "int64";
+    case DType::kU8:
+      return "uint8";
+    case DType::kU16:
+      return "uint16";
+    case DType::kU32:
+      return "uint32";
+    case DType::kU64:
+      return "uint64";
+    case DType::kF16:
+      return "float16";
+    case DType::kBF16:
+      return "bfloat16";
+    case DType::kF32:
+      return "float32";
+    case DType::kF64:
+      return "float64";
+    case DType::kC64:
+      return "complex64";
+    case DType::kC128:
+      return "complex128";
+    case DType::kF8E4M3FN:
+      return "float8_e4m3fn";
+    case DType::kF8E5M2:
+      return "float8_e5m2";
+    case DType::kI4:
+      return "int4";
+    case DType::kU4:
+      return "uint4";
+  }
+  return "?";
+}
+
 int64_t byte_size(DType t) {
   switch (t) {
     case DType::kPred:

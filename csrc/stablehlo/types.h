@@ -40,9 +40,10 @@ enum class DType : uint8_t {
   kU4,
 };
 
-const char* mlir_name(DType t);  // "f32", "i1", "ui8", "complex<f32>"
-int64_t byte_size(DType t);      // bytes of one element in a PJRT buffer
-bool is_float(DType t);          // real floating point
+const char* mlir_name(DType t);   // "f32", "i1", "ui8", "complex<f32>"
+const char* torch_name(DType t);  // "float32", "bool", "uint8", "complex64"
+int64_t byte_size(DType t);       // bytes of one element in a PJRT buffer
+bool is_float(DType t);           // real floating point
 bool is_complex(DType t);
 bool is_signed_int(DType t);
 bool is_unsigned_int(DType t);

@@ -10,7 +10,7 @@ import types
 import torch
 
 from torch_tpu import _runtime
-from torch_tpu.tpu import memory, modes, random, streams
+from torch_tpu.tpu import debug, memory, modes, random, streams
 from torch_tpu.tpu._device import (
     current_device,
     device,
@@ -44,6 +44,7 @@ from torch_tpu.tpu.modes import (
     EagerMode,
     compile_stats,
     cpu_fallback,
+    expect_no_compile,
     get_eager_mode,
     reset_compile_stats,
     set_eager_mode,
@@ -78,12 +79,14 @@ __all__ = [
     "cpu_fallback",
     "current_device",
     "current_stream",
+    "debug",
     "default_stream",
     "device",
     "device_count",
     "device_of",
     "empty_cache",
     "exchange_device",
+    "expect_no_compile",
     "get_amp_supported_dtype",
     "get_device_capability",
     "get_device_name",

@@ -110,6 +110,20 @@ def reset_compile_stats() -> None:
     _runtime.require().reset_compile_stats()
 
 
+class expect_no_compile:
+    """Context manager: a call in this thread that needs a program to be compiled raises RuntimeError inside it.
+
+    The error names the operator and its shapes; the call changes nothing. Programs found in memory or in the disk
+    cache are fine.
+    """
+
+    def __enter__(self) -> None:
+        self._previous = bool(_runtime.require().set_no_compile_expected(True))
+
+    def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
+        _runtime.require().set_no_compile_expected(self._previous)
+
+
 class cpu_fallback:
     """Lets operators that the device does not have run on the CPU: from now on, or as a context manager inside it.
 
