@@ -114,6 +114,54 @@ def test_moving_a_module_keeps_ties_and_the_optimizer():
     assert weight.dtype is torch.bfloat16
 
 
+def test_conversions_on_the_cpu_go_pytorchs_own_way(output):
+    code = """
+import torch, weakref
+assert not torch.__future__.get_swap_module_params_on_conversion()
+m = torch.nn.Linear(2, 2)
+kept = weakref.ref(m.weight)  # swapping would refuse
+m.double().load_state_dict({"weight": torch.ones(2, 2), "bias": torch.zeros(2)})
+assert kept() is m.weight and m.weight.tolist() == [[1.0, 1.0], [1.0, 1.0]]
+m.share_memory()
+del kept
+weight = m.weight
+m.to("tpu").load_state_dict({"weight": torch.ones(2, 2) * 3, "bias": torch.zeros(2)})
+assert m.weight is weight and weight.tolist() == [[3.0, 3.0], [3.0, 3.0]]
+assert not torch.__future__.get_swap_module_params_on_conversion()
+print("fine")
+"""
+    assert output(code) == "fine"
+
+
+class Scripted(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 4), nn.Linear(4, 4)
+        self.second.weight = self.first.weight
+        self.register_buffer("scale", torch.full((4,), 2.0))
+
+    def forward(self, x):
+        return self.second(self.first(x)) * self.scale
+
+
+def test_moving_a_scripted_module_keeps_ties_buffers_and_gradients():
+    cpu, tpu = torch.jit.script(Scripted()), torch.jit.script(Scripted())
+    tpu.load_state_dict(cpu.state_dict())
+    x = torch.randn(3, 4)
+    for module in (cpu, tpu):
+        module(x).sum().backward()
+    tpu = tpu.to("tpu")
+    assert {t.device.type for t in [*tpu.parameters(), *tpu.buffers()]} == {"tpu"}
+    torch.testing.assert_close(tpu(x.to("tpu")).cpu(), cpu(x))
+    torch.testing.assert_close(tpu.first.weight.grad.cpu(), cpu.first.weight.grad)
+    with torch.no_grad():
+        tpu.first.weight.zero_()
+    assert tpu.second.weight.abs().sum().item() == 0  # still tied
+    back = tpu.to("cpu")
+    torch.testing.assert_close(back(x), cpu.second.bias.expand(3, 4) * 2)
+    assert {p.dtype for p in tpu.double().parameters()} == {torch.float64}
+
+
 def test_swap_tensors():
     a, b = torch.ones(2, device="tpu"), torch.zeros(3)
     torch.utils.swap_tensors(a, b)

@@ -151,3 +151,22 @@ def test_gradients_accumulate_over_micro_batches(model, batches):
             (functional.cross_entropy(logits.reshape(-1, VOCAB), labels) / 3).backward()
     for (key, parameter), other in zip(model.named_parameters(), twin.parameters(), strict=True):
         torch.testing.assert_close(other.grad.cpu(), parameter.grad, rtol=1e-4, atol=1e-6, msg=key)
+
+
+def test_a_weight_updated_in_place_is_multiplied_by_its_new_values():
+    # A matrix library that finds packed weights again by address gave gradients of the old weights from step 2 on.
+    torch.manual_seed(0)
+    cpu = nn.Linear(256, 512)
+    tpu = copy.deepcopy(cpu).to("tpu")
+    x = torch.randn(64, 256)
+    for module, where in ((cpu, "cpu"), (tpu, "tpu")):
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.5)
+        module.seen = []
+        for _ in range(4):
+            given = x.clone().to(where).requires_grad_()
+            module(given).square().mean().backward()
+            module.seen.append(given.grad.cpu())
+            optimizer.step()
+            optimizer.zero_grad()
+    for ours, theirs in zip(tpu.seen, cpu.seen, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-7)

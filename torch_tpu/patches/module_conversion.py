@@ -1,21 +1,54 @@
 """`Module.to("tpu")` swaps the parameters' contents and keeps the parameter objects.
 
 Without this, PyTorch 2.13 makes new parameters for devices that it does not know: tied weights come apart and an
-optimizer made before the move keeps the old ones. It holds for all devices, and refuses with "Couldn't swap" where a
-weak reference to a parameter exists. TorchScript modules hold their tensors in C++, where a swap of Python objects does
-not reach and where `Module._apply` finds no Parameter objects to replace: those get a conversion of their own.
+optimizer made before the move keeps the old ones. Conversions that neither leave nor reach the device go PyTorch's own
+way. A move refuses with "Couldn't swap" where a weak reference to a parameter exists. TorchScript modules hold their
+tensors in C++, where a swap of Python objects does not reach and where `Module._apply` finds no Parameter objects to
+replace: those get a conversion of their own.
 """
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
+_plain_apply = torch.nn.Module._apply
+
 
 def apply() -> None:
     """Turns it on for the process."""
-    torch.__future__.set_swap_module_params_on_conversion(True)
+    torch.nn.Module._apply = _apply_module
     torch.jit.RecursiveScriptModule._apply = _apply_script_module
+
+
+def _apply_module(module: Any, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
+    with _swapping() if _moves(module, fn) else contextlib.nullcontext():
+        return _plain_apply(module, fn, recurse)
+
+
+def _moves(module: Any, fn: Callable[[Any], Any]) -> bool:
+    """Whether `fn` takes the module's tensors to the device or away from it, tried on an empty one."""
+    for tensors in (module._parameters, module._buffers):
+        for tensor in tensors.values():
+            if tensor is None:
+                continue
+            try:
+                probe = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
+                return (fn(probe).device.type == "tpu") != (tensor.device.type == "tpu")
+            except Exception:  # whatever `fn` has to say about the tensors, it says when they are converted
+                return False
+    return False
+
+
+@contextlib.contextmanager
+def _swapping() -> Iterator[None]:
+    before = torch.__future__.get_swap_module_params_on_conversion()
+    torch.__future__.set_swap_module_params_on_conversion(True)
+    try:
+        yield
+    finally:
+        torch.__future__.set_swap_module_params_on_conversion(before)
 
 
 def _apply_script_module(module: Any, fn: Callable[[Any], Any], recurse: bool = True) -> Any:
