@@ -4,7 +4,9 @@ An editable install in two files: a .pth with the tree's path and a .dist-info w
 that every `make build` may run it; `pip uninstall torchtpu` removes it.
 """
 
+import os
 import pathlib
+import sys
 import sysconfig
 import tomllib
 
@@ -26,8 +28,14 @@ files = {
     info / "entry_points.txt": entry_points,
     info / "INSTALLER": "make\n",
 }
+for name, target in project.get("scripts", {}).items():
+    module, function = target.split(":")
+    script = pathlib.Path(sysconfig.get_path("scripts")) / name
+    files[script] = f"#!{sys.executable}\nimport sys\n\nfrom {module} import {function}\n\nsys.exit({function}())\n"
 info.mkdir(exist_ok=True)
-files[info / "RECORD"] = "".join(f"{path.relative_to(site)},,\n" for path in (*files, info / "RECORD"))
+files[info / "RECORD"] = "".join(f"{os.path.relpath(path, site)},,\n" for path in (*files, info / "RECORD"))
 for path, text in files.items():
     if not path.exists() or path.read_text() != text:
         path.write_text(text)
+    if text.startswith("#!"):
+        path.chmod(0o755)

@@ -34,6 +34,11 @@ def _overload(op: str) -> Any:
     return getattr(getattr(getattr(torch.ops, namespace or "aten"), packet), overload or "default")
 
 
+def has_decomposition(op: str) -> bool:
+    """Whether operator `op` ("aten::gelu") has one."""
+    return _overload(op) in _table()
+
+
 def decompose(op: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Runs the decomposition of operator `op` and returns its result.
 

@@ -61,18 +61,25 @@ std::string default_directory() {
 
 }  // namespace
 
-DiskCache::DiskCache() {
-  if (const char* off = std::getenv("TORCH_TPU_CACHE"); off != nullptr && std::string(off) == "0")
-    return;
+DiskCacheSettings disk_cache_settings() {
+  DiskCacheSettings settings;
   if (const char* text = std::getenv("TORCH_TPU_CACHE_SIZE"); text != nullptr && *text != 0) {
     char* end = nullptr;
-    limit_bytes_ = std::strtoll(text, &end, 10);
-    TORCH_CHECK_VALUE(*end == 0 && limit_bytes_ > 0, "TORCH_TPU_CACHE_SIZE=", text,
+    settings.limit_bytes = std::strtoll(text, &end, 10);
+    TORCH_CHECK_VALUE(*end == 0 && settings.limit_bytes > 0, "TORCH_TPU_CACHE_SIZE=", text,
                       " is not a positive number of bytes");
   }
+  if (const char* off = std::getenv("TORCH_TPU_CACHE"); off != nullptr && std::string(off) == "0")
+    return settings;
   const char* asked = std::getenv("TORCH_TPU_CACHE_DIR");
-  const bool explicit_place = asked != nullptr && *asked != 0;
-  const std::string directory = explicit_place ? asked : default_directory();
+  settings.explicit_place = asked != nullptr && *asked != 0;
+  settings.directory = settings.explicit_place ? asked : default_directory();
+  return settings;
+}
+
+DiskCache::DiskCache() {
+  const auto [directory, explicit_place, limit_bytes] = disk_cache_settings();
+  limit_bytes_ = limit_bytes;
   if (directory.empty()) return;
   if (const std::string problem = prepare(directory); !problem.empty()) {
     TORCH_CHECK(!explicit_place, "the program cache directory TORCH_TPU_CACHE_DIR=", directory,

@@ -9,6 +9,14 @@
 
 namespace torch_tpu::engine {
 
+// What the environment says of the cache. Throws ValueError for a size that is none.
+struct DiskCacheSettings {
+  std::string directory;  // "" where it is switched off or has no place
+  bool explicit_place = false;
+  int64_t limit_bytes = int64_t{4} << 30;
+};
+DiskCacheSettings disk_cache_settings();
+
 // TORCH_TPU_CACHE=0 switches it off, TORCH_TPU_CACHE_DIR places it (default: $XDG_CACHE_HOME/torchtpu or
 // ~/.cache/torchtpu), TORCH_TPU_CACHE_SIZE limits its bytes (least recently used programs go first).
 class DiskCache {
@@ -33,7 +41,7 @@ class DiskCache {
   void prune();
 
   std::string directory_;
-  int64_t limit_bytes_ = int64_t{4} << 30;
+  int64_t limit_bytes_;
   int64_t written_since_prune_ = 0;
 };
 

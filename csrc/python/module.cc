@@ -12,6 +12,7 @@
 #include "device/hooks.h"
 #include "engine/client.h"
 #include "engine/diagnostics.h"
+#include "engine/disk_cache.h"
 #include "engine/engine.h"
 #include "engine/memory.h"
 #include "lowering/table.h"
@@ -199,6 +200,10 @@ PYBIND11_MODULE(_C, m) {
   m.def("set_no_compile_expected", &engine::set_no_compile_expected);
   m.def("tracebacks", &engine::tracebacks);
   m.def("set_tracebacks", &engine::set_tracebacks);
+  m.def("disk_cache_settings", [] {
+    const engine::DiskCacheSettings settings = engine::disk_cache_settings();
+    return std::pair(settings.directory, settings.limit_bytes);
+  });
   m.def("cpu_fallback_enabled", &aten::cpu_fallback_enabled);
   m.def("set_cpu_fallback", &aten::set_cpu_fallback);
 
