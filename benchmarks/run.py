@@ -21,6 +21,8 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "docs" / "benchmarks.md"
 
+SECTIONS = ["operators", "diagnostics", "training", "import"]
+
 Json = dict[str, Any]
 
 
@@ -84,6 +86,26 @@ def operator_rows(repeats: int) -> list[Row]:
         for clock in ("issuing", "all")
     ]
     rows[2:2] = [operator_row(names["chain"] + ", null plugin", "issuing", null, "chain", 2.0, 1.5)]
+    return rows
+
+
+def diagnostic_rows(repeats: int) -> list[Row]:
+    say("debug mode and tracebacks: strict and watched in turn, one process")
+    result = child("diagnostics", "--repeats", str(repeats))
+    names = {
+        "tracebacks": "`x = x + y`, 8 by 8, `TORCH_TPU_TRACEBACKS=1`",
+        "debug": "`x = x + y`, 8 by 8, debug mode",
+        "debug gather": "`x.gather(1, i)`, 64 by 64, debug mode with its index check",
+        "anomalies": "`x = x + y`, 8 by 8, `detect_anomalies()`",
+    }
+    if "error" in result:
+        return [Row(name, None, "× strict", None, None, result["error"]) for name in names.values()]
+    rows = []
+    for key, name in names.items():
+        strict, watched = ([sample[1] for sample in result[key][way]] for way in ("strict", "watched"))
+        ratios = [b / a for a, b in zip(strict, watched, strict=True)]
+        note = f"{median(strict):.2f} and {median(watched):.2f} us a call, all threads; ratios {spread(ratios)}"
+        rows.append(Row(name, median(ratios), "× strict", None, None, note))
     return rows
 
 
@@ -228,15 +250,15 @@ def main() -> None:
     parser.add_argument(
         "--steps", type=int, default=14, help="steps of the training run (the first four are not steady)"
     )
-    parser.add_argument(
-        "--only", nargs="+", choices=["operators", "training", "import"], help="print these, write no page"
-    )
+    parser.add_argument("--only", nargs="+", choices=SECTIONS, help="print these, write no page")
     parser.add_argument("--jax", type=Path, default=ROOT / ".venv" / "jax" / "bin" / "python", help="a Python with JAX")
     arguments = parser.parse_args()
-    chosen = arguments.only or ["operators", "training", "import"]
+    chosen = arguments.only or SECTIONS
     sections: dict[str, list[Row]] = {}
     if "operators" in chosen:
         sections["Cached operators"] = operator_rows(arguments.repeats)
+    if "diagnostics" in chosen:
+        sections["Watching"] = diagnostic_rows(arguments.repeats)
     if "training" in chosen:
         sections["A training step"] = training_rows(arguments.repeats, arguments.steps, arguments.jax)
     if "import" in chosen:
