@@ -12,6 +12,7 @@
 #include "aten/capture.h"
 #include "aten/composite.h"
 #include "aten/describe.h"
+#include "aten/dtypes.h"
 #include "aten/infer.h"
 #include "engine/program.h"
 #include "stablehlo/builder.h"
@@ -36,47 +37,11 @@ void warn_once(const std::string& name) {
          "torch.tpu.cpu_fallback is on. It is counted in torch.tpu.compile_stats()['fallbacks']");
 }
 
-// What stands between the brackets of the first "tensor<3x5xf32>" after `from`.
-std::string tensor_text(const std::string& text, size_t from) {
-  constexpr std::string_view kOpen = "tensor<";
-  const size_t start = text.find(kOpen, from);
-  if (start == std::string::npos) return "";
-  size_t end = start + kOpen.size();
-  for (int depth = 1; end < text.size(); ++end) {
-    depth += text[end] == '<' ? 1 : text[end] == '>' ? -1 : 0;
-    if (depth == 0) break;
-  }
-  return text.substr(start + kOpen.size(), end - start - kOpen.size());
-}
-
-// "3x5" of it; a scalar's is empty.
-std::string shape(const std::string& text, size_t from) {
-  const std::string tensor = tensor_text(text, from);
-  const size_t last = tensor.find_first_not_of("0123456789x");
-  return last == std::string::npos || last == 0 ? "" : tensor.substr(0, last - 1);
-}
-
-// PyTorch's name of its element type.
-std::string element_type(const std::string& text, size_t from) {
-  const std::string tensor = tensor_text(text, from);
-  const std::string element =
-      tensor.substr(std::min(tensor.find_first_not_of("0123456789x"), tensor.size()));
-  static const std::unordered_map<std::string_view, c10::ScalarType> kNames = {
-      {"i1", c10::kBool},
-      {"i8", c10::kChar},
-      {"i16", c10::kShort},
-      {"i32", c10::kInt},
-      {"i64", c10::kLong},
-      {"ui8", c10::kByte},
-      {"f16", c10::kHalf},
-      {"bf16", c10::kBFloat16},
-      {"f32", c10::kFloat},
-      {"f64", c10::kDouble},
-      {"complex<f32>", c10::kComplexFloat},
-      {"complex<f64>", c10::kComplexDouble},
-  };
-  const auto found = kNames.find(element);
-  return found == kNames.end() ? element : c10::toString(found->second);
+// "2x3", "" for a scalar: as error texts of PyTorch's have always shown a shape here.
+std::string shape_text(const stablehlo::Type& type) {
+  std::string text;
+  for (const stablehlo::Size& d : type.dims) text += (text.empty() ? "" : "x") + d.str();
+  return text;
 }
 
 }  // namespace
@@ -112,21 +77,21 @@ void raise_argument_error(const lowering::ArgumentError& error) {
   TORCH_CHECK(false, error.what());
 }
 
-void raise_build_error(const OpInfo& info, const std::string& problem) {
-  const size_t undefined = problem.find(": not defined for ");
-  if (undefined != std::string::npos) {
+void raise_build_error(const OpInfo& info, const stablehlo::BuildError& error) {
+  using Cause = stablehlo::BuildError::Cause;
+  if (error.cause == Cause::kDtype && !error.operands.empty()) {
     TORCH_CHECK_NOT_IMPLEMENTED(false, '"', info.label, "\" not implemented for '",
-                                element_type(problem, undefined), "' on the tpu device");
+                                c10::toString(to_scalar_type(error.operands.front().dtype)),
+                                "' on the tpu device");
   }
-  if (const size_t shapes = problem.find("cannot broadcast "); shapes != std::string::npos) {
-    const std::string a = shape(problem, shapes),
-                      b = shape(problem, problem.find(" with ", shapes));
-    TORCH_CHECK(false, info.label, ": The size of tensor a (", a,
-                ") must match the size of tensor b (", b, ") at every non-singleton dimension");
+  if (error.cause == Cause::kBroadcast) {
+    TORCH_CHECK(false, info.label, ": The size of tensor a (", shape_text(error.operands.at(0)),
+                ") must match the size of tensor b (", shape_text(error.operands.at(1)),
+                ") at every non-singleton dimension");
   }
-  TORCH_CHECK(problem.find("operands must have one element type") == std::string::npos, info.label,
+  TORCH_CHECK(error.cause != Cause::kMixedDtypes, info.label,
               ": expected all tensors to have the same dtype");
-  TORCH_CHECK(false, info.name, " cannot be lowered for the tpu device: ", problem);
+  TORCH_CHECK(false, info.name, " cannot be lowered for the tpu device: ", error.what());
 }
 
 stablehlo::Precision matmul_precision() {

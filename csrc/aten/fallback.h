@@ -27,9 +27,8 @@ void warn(const std::string& message);
 // The composite kernel run op by op, else the CPU, else the error.
 void run_composite(const OpInfo& info, Stack* stack);
 
-// What the builder refuses (`problem`), in PyTorch's words where it has some: a dtype without a kernel, shapes that do
-// not broadcast.
-[[noreturn]] void raise_build_error(const OpInfo& info, const std::string& problem);
+// What the builder refuses, in PyTorch's words where it has some: a dtype without a kernel, shapes that do not broadcast.
+[[noreturn]] void raise_build_error(const OpInfo& info, const stablehlo::BuildError& error);
 
 [[noreturn]] void raise_argument_error(const lowering::ArgumentError& error);
 

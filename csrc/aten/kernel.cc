@@ -82,7 +82,7 @@ void compile(const ir::Graph& graph, const OpInfo& info, engine::ValueChecks che
   } catch (const lowering::ArgumentError& e) {
     raise_argument_error(e);
   } catch (const stablehlo::BuildError& e) {
-    raise_build_error(info, e.what());
+    raise_build_error(info, e);
   }
   engine::ProgramTraits traits;
   traits.only_short_trailing_reductions = module.only_short_trailing_reductions;
@@ -552,7 +552,7 @@ void run_operator(const OpInfo& info, Stack* stack) {
     } catch (const lowering::ArgumentError& e) {
       raise_argument_error(e);
     } catch (const stablehlo::BuildError& e) {
-      raise_build_error(info, e.what());
+      raise_build_error(info, e);
     }
     if (entry == nullptr) return run_composite(info, stack);
     note_new_key(info, *stack);

@@ -122,7 +122,7 @@ Values run_lowering(Builder& b, const ir::Node& node, const std::vector<Value>& 
   try {
     return row_of(node).lower(call);
   } catch (const BuildError& error) {
-    throw BuildError("lowering of " + node.op + describe_operands(operands) + ": " + error.what());
+    throw error.within("lowering of " + node.op + describe_operands(operands) + ": ");
   } catch (const std::out_of_range&) {
     throw BuildError("lowering of " + node.op + describe_operands(operands) +
                      ": an operand has fewer dimensions than the call needs");

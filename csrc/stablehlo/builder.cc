@@ -60,8 +60,9 @@ void append_quoted(std::string* text, std::string_view value) {
   text->push_back('"');
 }
 
-void fail(std::string_view op, const std::string& what) {
-  throw BuildError(std::string(op) + ": " + what);
+void fail(std::string_view op, const std::string& what, BuildError::Cause cause,
+          std::vector<Type> operands) {
+  throw BuildError(std::string(op) + ": " + what, cause, std::move(operands));
 }
 
 std::string describe(std::span<const Value> values) {

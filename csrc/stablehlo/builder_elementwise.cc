@@ -191,16 +191,24 @@ Dims broadcast_dims(std::string_view op, const Value& a, const Value& b) {
     } else if (a.dims()[ia] == Size(1)) {
       result.push_back(b.dims()[ib]);
     } else {
-      fail(op, "cannot broadcast " + a.type().str() + " with " + b.type().str());
+      fail(op, "cannot broadcast " + a.type().str() + " with " + b.type().str(),
+           BuildError::Cause::kBroadcast, {a.type(), b.type()});
     }
   }
   return result;
 }
 
+[[noreturn]] void not_defined(std::string_view op, const Value& x) {
+  std::vector<Type> operands;
+  if (x) operands.push_back(x.type());
+  fail(op, "not defined for " + describe({&x, 1}), BuildError::Cause::kDtype, std::move(operands));
+}
+
 void check_same_dtype(std::string_view op, const Value& x, const Value& y) {
   if (!x || !y || x.dtype() != y.dtype()) {
     const Value both[] = {x, y};
-    fail(op, "operands must have one element type, got " + describe(both));
+    fail(op, "operands must have one element type, got " + describe(both),
+         BuildError::Cause::kMixedDtypes);
   }
 }
 
@@ -219,8 +227,7 @@ Value Builder::Impl::elementwise(Builder& b, std::string_view op,
 
 Value Builder::unary(Unary op, Value x) {
   const OpInfo o = info(op);
-  if (!x || (o.accepts & group_of(x.dtype())) == 0)
-    fail(o.name, "not defined for " + describe({&x, 1}));
+  if (!x || (o.accepts & group_of(x.dtype())) == 0) not_defined(o.name, x);
   DType result = x.dtype();
   switch (op) {
     case Unary::kAbs:
@@ -244,11 +251,10 @@ Value Builder::unary(Unary op, Value x) {
 Value Builder::binary(Binary op, Value x, Value y) {
   const OpInfo o = info(op);
   check_same_dtype(o.name, x, y);
-  if ((o.accepts & group_of(x.dtype())) == 0) fail(o.name, "not defined for " + describe({&x, 1}));
+  if ((o.accepts & group_of(x.dtype())) == 0) not_defined(o.name, x);
   DType result = x.dtype();
   if (op == Binary::kComplex) {
-    if (result != DType::kF32 && result != DType::kF64)
-      fail(o.name, "not defined for " + describe({&x, 1}));
+    if (result != DType::kF32 && result != DType::kF64) not_defined(o.name, x);
     result = result == DType::kF32 ? DType::kC64 : DType::kC128;
   }
   if (x.dims() != y.dims()) {
@@ -302,7 +308,7 @@ Value Builder::clamp(Value low, Value x, Value high) {
   static constexpr const char* kName = "stablehlo.clamp";
   check_same_dtype(kName, low, x);
   check_same_dtype(kName, x, high);
-  if ((kOrdered & group_of(x.dtype())) == 0) fail(kName, "not defined for " + describe({&x, 1}));
+  if ((kOrdered & group_of(x.dtype())) == 0) not_defined(kName, x);
   if (low.rank() > 0) low = broadcast_to(low, x.dims());
   if (high.rank() > 0) high = broadcast_to(high, x.dims());
   return impl_->emit(kName, {low, x, high}, x.type());

@@ -18,7 +18,9 @@ void append_int(std::string* text, int64_t value);
 void append_type(std::string* text, const Type& type);
 void append_quoted(std::string* text, std::string_view value);  // an MLIR string literal, escaped
 
-[[noreturn]] void fail(std::string_view op, const std::string& what);
+[[noreturn]] void fail(std::string_view op, const std::string& what,
+                       BuildError::Cause cause = BuildError::Cause::kOther,
+                       std::vector<Type> operands = {});
 inline void require(bool ok, std::string_view op, const char* what) {
   if (!ok) fail(op, what);
 }

@@ -27,7 +27,7 @@ Value Builder::fft(Value x, Fft kind, const std::vector<int64_t>& lengths) {
   const bool from_real = kind == Fft::kRfft;
   const bool to_real = kind == Fft::kIrfft;
   if (from_real ? x.dtype() != DType::kF32 && x.dtype() != DType::kF64 : !is_complex(x.dtype())) {
-    fail(kName, "not defined for " + x.type().str());
+    fail(kName, "not defined for " + x.type().str(), BuildError::Cause::kDtype, {x.type()});
   }
   Dims dims = x.dims();
   for (int64_t i = 0; i < count; ++i) {

@@ -11,13 +11,6 @@
 
 namespace torch_tpu::stablehlo {
 
-// A rule of StableHLO was broken while building a program. A chain of builder calls is checked once, at the edge that
-// started it, so this layer throws where the ones below return a status (docs/architecture.md, "Errors").
-class BuildError : public std::runtime_error {
- public:
-  using std::runtime_error::runtime_error;
-};
-
 enum class DType : uint8_t {
   kPred,
   kI8,
@@ -62,6 +55,27 @@ struct Type {
   friend bool operator==(const Type& a, const Type& b) {
     return a.dtype == b.dtype && a.dims == b.dims;
   }
+};
+
+// A rule of StableHLO was broken while building a program. A chain of builder calls is checked once, at the edge that
+// started it, so this layer throws where the ones below return a status (docs/architecture.md, "Errors"). `cause` tells
+// the rules that a user's arguments can break apart; `operands` are the types it is about.
+class BuildError : public std::runtime_error {
+ public:
+  enum class Cause {
+    kOther,
+    kDtype,        // the operation does not take the (only) operand's dtype
+    kBroadcast,    // two shapes do not broadcast
+    kMixedDtypes,  // operands of different dtypes
+  };
+  explicit BuildError(const std::string& what, Cause cause = Cause::kOther,
+                      std::vector<Type> operands = {})
+      : std::runtime_error(what), cause(cause), operands(std::move(operands)) {}
+  BuildError within(const std::string& context) const {
+    return BuildError(context + what(), cause, operands);
+  }
+  Cause cause;
+  std::vector<Type> operands;
 };
 
 // An SSA value of a program under construction. Cheap to copy; belongs to the Builder that made it.
