@@ -28,6 +28,7 @@ Difference compare(const Parts& before, const Parts& now) {
   if (before.size() != now.size()) return found;
   for (size_t i = 0; i < now.size(); ++i) {
     if (now[i].first != before[i].first) return {};
+    if (now[i].second != before[i].second && now[i].first.ends_with(".dtype")) return {};
     if (now[i].second == before[i].second) continue;
     ++found.count;
     found.parts += (found.count == 1 ? "" : ", ") + now[i].first;
