@@ -10,7 +10,8 @@
 #include "aten/infer.h"
 #include "aten/op_info.h"
 #include "aten/walk.h"
-#include "engine/program.h"
+#include "engine/diagnostics.h"
+#include "engine/recorder.h"
 #include "ir/graph.h"
 
 namespace torch_tpu::aten {
@@ -44,7 +45,7 @@ struct Variant {
   std::vector<int> dynamic;              // operands whose offset is an argument
   std::vector<std::unordered_set<int64_t>>
       verified;  // per dynamic operand: offsets known to have the compiled form
-  engine::Program* program = nullptr;
+  std::shared_ptr<engine::Step> step;  // null: nothing is computed
   std::vector<lowering::DeviceCheck>
       checks;  // what the program's last output says, where there are any
 };
@@ -62,5 +63,15 @@ struct Entry {
   std::vector<Variant> variants;
   int random_draws = 0;  // (seed, offset) pairs among the scalars
 };
+
+// A graph of the one node, and what the kernel does around its program. Null where the operator has neither a lowering
+// nor a composite that can be captured.
+std::shared_ptr<Entry> build_entry(const OpInfo& info, const Walk& walk,
+                                   c10::ArrayRef<c10::IValue> args);
+// Whether `variant` gives the right values for the walk's offsets.
+bool fits(Variant& variant, const Entry& entry, const Walk& walk);
+// For the walk's offsets. From the second offset on (all else equal) the ones that vary become arguments.
+Variant& add_variant(const OpInfo& info, Entry& entry, const Walk& walk,
+                     engine::ValueChecks checks);
 
 }  // namespace torch_tpu::aten

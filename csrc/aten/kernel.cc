@@ -32,11 +32,6 @@ using engine::Array;
 using engine::ArrayPtr;
 using engine::ArrayState;
 
-constexpr size_t kMaxVariants =
-    8;  // fixed offsets tried before a key's further offsets share one program
-constexpr size_t kMaxVerified = 1 << 16;  // remembered offsets a dynamic operand
-constexpr size_t kManyKernels =
-    8;  // results of one node from which equal ones are worth compiling once
 constexpr size_t kMaxEntries =
     1 << 17;  // keys a process keeps; all are dropped when there are more
 
@@ -49,196 +44,6 @@ using EntryTable = ska::flat_hash_map<ir::Key, std::shared_ptr<Entry>, KeyHash>;
 EntryTable& entries(engine::ValueChecks checks) {
   static auto* tables = new EntryTable[engine::ValueChecks::kCodes];
   return tables[checks.code()];
-}
-
-ir::ValueSpec spec_of(const engine::ArrayType* type) {
-  ir::ValueSpec spec;
-  spec.dtype = type->dtype;
-  for (const int64_t d : type->dims) spec.dims.emplace_back(d);
-  return spec;
-}
-
-const engine::ArrayType* type_of(const ir::ValueSpec& spec) {
-  return engine::intern_type(spec.dtype, stablehlo::fixed(spec.dims));
-}
-
-void compile(const ir::Graph& graph, const OpInfo& info, engine::ValueChecks checks,
-             const Stack& stack, Variant& variant) {
-  lowering::ModuleOptions options;
-  options.precision = matmul_precision();
-  options.check_values = checks.ranges;
-  options.check_nan = checks.nan;
-  options.check_inf = checks.inf;
-  std::vector<int64_t> donated;
-  for (const auto& [input, output] : graph.donations) donated.push_back(input);
-  std::string text;
-  lowering::ModuleTraits module;
-  try {
-    if (checks.ranges) {
-      const std::string problem = ir::verify(graph);
-      TORCH_INTERNAL_ASSERT(problem.empty(), info.name, ": ", problem);
-    }
-    text = lowering::lower_module(graph, options, &module);
-  } catch (const lowering::ArgumentError& e) {
-    raise_argument_error(e);
-  } catch (const stablehlo::BuildError& e) {
-    raise_build_error(info, e);
-  }
-  engine::ProgramTraits traits;
-  traits.only_short_trailing_reductions = module.only_short_trailing_reductions;
-  traits.many_equal_kernels =
-      graph.nodes.size() == 1 && graph.nodes.front().results.size() >= kManyKernels;
-  variant.program =
-      engine::ProgramCache::get().obtain(std::move(text), info.label, std::move(donated), traits,
-                                         /*may_compile=*/!engine::no_compile_expected());
-  TORCH_CHECK(variant.program != nullptr,
-              "torch.tpu.expect_no_compile(): ", describe_call(info, stack),
-              " needs a program that is neither in memory nor in the disk cache");
-  variant.checks = std::move(module.checks);
-}
-
-// A graph of the one node, and what the kernel does around its program.
-std::shared_ptr<Entry> build_entry(const OpInfo& info, const Walk& walk,
-                                   c10::ArrayRef<c10::IValue> args) {
-  auto entry = std::make_shared<Entry>();
-  if (info.row == nullptr) {
-    if (!capture_entry(info, walk, args, *entry)) return nullptr;
-  } else {
-    std::vector<int> values(walk.operands.size(), -1);
-    for (size_t i = 0; i < walk.operands.size(); ++i) {
-      const OperandRef& operand = walk.operands[i];
-      if (operand.type == nullptr) continue;
-      if (operand.same_array >= 0) {
-        values[i] = values[static_cast<size_t>(operand.same_array)];
-        continue;
-      }
-      values[i] = static_cast<int>(entry->graph.inputs.size());
-      entry->graph.inputs.push_back(spec_of(operand.type));
-      entry->inputs.push_back(static_cast<int>(i));
-    }
-    const int first = static_cast<int>(entry->graph.inputs.size());
-    NodePlan plan =
-        plan_node(info, walk, args, values, first, entry->scalars, /*numbers_as_constants=*/false);
-    entry->random_draws = info.row->random ? 1 : 0;
-    entry->resizes = plan.resizes;
-    if (!entry->resizes.empty()) return entry;
-    entry->list_sizes = plan.fresh.list_sizes;
-    const auto add_output = [&](int result, int operand) {
-      const ir::Result& r = plan.node.results[static_cast<size_t>(result)];
-      OutputPlan out;
-      out.operand = operand;
-      out.storage_bytes = r.storage_bytes;
-      if (r.storage_bytes > 0) {
-        out.type = type_of(r.value);
-        out.program_output = static_cast<int>(entry->graph.outputs.size());
-        entry->graph.outputs.push_back(first + result);
-        if (r.base >= 0 && r.base < first &&
-            type_of(entry->graph.inputs[static_cast<size_t>(r.base)]) == out.type) {
-          entry->graph.donations.emplace_back(r.base, out.program_output);
-        }
-      }
-      entry->outputs.push_back(out);
-    };
-    for (size_t i = 0; i < plan.fresh.results.size(); ++i) {
-      const ResultMeta& meta = plan.fresh.results[i];
-      FreshPlan fresh;
-      fresh.defined = meta.defined;
-      if (meta.defined) {
-        fresh.output = static_cast<int>(entry->outputs.size());
-        fresh.dtype = c10::scalarTypeToTypeMeta(meta.dtype);
-        fresh.sizes = meta.sizes;
-        fresh.strides = meta.strides;
-        add_output(static_cast<int>(i), -1);
-      }
-      entry->fresh.push_back(std::move(fresh));
-    }
-    for (const auto& [operand, result] : plan.writes) add_output(result, operand);
-    entry->graph.nodes.push_back(std::move(plan.node));
-    entry->graph.scalars = entry->scalars;
-  }
-  return entry;
-}
-
-c10::SmallVector<int64_t, 6> offsets_of(const Walk& walk) {
-  c10::SmallVector<int64_t, 6> offsets;
-  for (const OperandRef& operand : walk.operands) offsets.push_back(operand.offset);
-  return offsets;
-}
-
-// Whether `variant` gives the right values for the walk's offsets.
-bool fits(Variant& variant, const Entry& entry, const Walk& walk) {
-  for (size_t i = 0; i < walk.operands.size(); ++i) {
-    if (walk.operands[i].offset == variant.offsets[i]) continue;
-    const auto at = std::find(variant.dynamic.begin(), variant.dynamic.end(), static_cast<int>(i));
-    if (at == variant.dynamic.end()) return false;
-    auto& verified = variant.verified[static_cast<size_t>(at - variant.dynamic.begin())];
-    const int64_t offset = walk.operands[i].offset;
-    if (verified.contains(offset)) continue;
-    const OperandRef& operand = walk.operands[i];
-    if (operand.type == nullptr) return false;
-    ir::ViewSpec compiled = entry.graph.nodes.front().operands[i].view;
-    compiled.offset = variant.offsets[i];
-    ir::ViewSpec wanted = compiled;
-    wanted.offset = offset;
-    if (!lowering::same_form(spec_of(operand.type), compiled, wanted)) return false;
-    if (verified.size() >= kMaxVerified) verified.clear();
-    verified.insert(offset);
-  }
-  return true;
-}
-
-// A program for the walk's offsets. From the second offset on (all else equal) the ones that vary become arguments.
-Variant& add_variant(const OpInfo& info, Entry& entry, const Walk& walk, engine::ValueChecks checks,
-                     const Stack& stack) {
-  Variant variant;
-  variant.offsets = offsets_of(walk);
-  ir::Graph graph = entry.graph;
-  if (graph.nodes.size() == 1 && info.row != nullptr) {
-    ir::Node& node = graph.nodes.front();
-    for (size_t i = 0; i < walk.operands.size(); ++i) {
-      if (walk.operands[i].slot == nullptr) continue;
-      node.operands[i].view.offset = walk.operands[i].offset;
-    }
-    size_t target = entry.fresh.size();  // results: fresh ones, then the written operands in order
-    std::vector<int> written;
-    for (const int argument : info.written) {
-      for (size_t i = 0; i < walk.operands.size(); ++i) {
-        if (walk.operands[i].argument == argument) written.push_back(static_cast<int>(i));
-      }
-    }
-    for (const int operand : written) {
-      node.results[target++].view.offset = walk.operands[static_cast<size_t>(operand)].offset;
-    }
-    if (!entry.variants.empty()) {
-      const Variant& before = entry.variants.back();
-      std::vector<int> slots(walk.operands.size(), -1);
-      for (size_t i = 0; i < walk.operands.size(); ++i) {
-        const OperandRef& operand = walk.operands[i];
-        if (operand.type == nullptr) continue;
-        const bool was = std::find(before.dynamic.begin(), before.dynamic.end(),
-                                   static_cast<int>(i)) != before.dynamic.end();
-        if (!was && operand.offset == before.offsets[i]) continue;
-        ir::ViewSpec& view = node.operands[i].view;
-        ir::ViewSpec other = view;
-        other.offset = before.offsets[i];
-        if (!lowering::same_form(spec_of(operand.type), view, other)) continue;
-        slots[i] = static_cast<int>(graph.scalars.size());
-        graph.scalars.push_back(stablehlo::DType::kI64);
-        view.offset_slot = slots[i];
-        variant.dynamic.push_back(static_cast<int>(i));
-        variant.verified.emplace_back();
-        variant.verified.back().insert({operand.offset, before.offsets[i]});
-      }
-      target = entry.fresh.size();
-      for (const int operand : written) {
-        node.results[target++].view.offset_slot = slots[static_cast<size_t>(operand)];
-      }
-    }
-  }
-  if (!graph.outputs.empty()) compile(graph, info, checks, stack, variant);
-  if (entry.variants.size() >= kMaxVariants) entry.variants.erase(entry.variants.begin());
-  entry.variants.push_back(std::move(variant));
-  return entry.variants.back();
 }
 
 void put_word64(c10::SmallVectorImpl<uint32_t>& words, int64_t value) {
@@ -368,14 +173,29 @@ void inspect(const OpInfo& info, const Variant& variant, const Walk& walk,
   }
 }
 
-// Runs an entry's program on the walk's operands. With the mutex held.
+// The step's own program, to be launched now: what was recorded before it goes first. With the mutex held.
+engine::Program* program_of(std::unique_lock<std::mutex>& lock, const OpInfo& info,
+                            engine::Step& step, const Stack& stack) {
+  if (engine::recorded() > 0) [[unlikely]]
+    engine::flush(lock, engine::FlushReason::kOtherMode);
+  if (engine::Program* program = step.program()) [[likely]]
+    return program;
+  engine::Program* program = step.obtain(/*may_compile=*/!engine::no_compile_expected());
+  TORCH_CHECK(program != nullptr, "torch.tpu.expect_no_compile(): ", describe_call(info, stack),
+              " needs a program that is neither in memory nor in the disk cache");
+  return program;
+}
+
+// Runs or records what an entry computes of the walk's operands. With the mutex held.
 void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& entry,
                const Walk& walk, Variant& variant, Stack* stack, const char* line) {
   engine::ProgramCache::get().count_hit();
   const int device = std::max(walk.device, 0);
   c10::SmallVector<ArrayPtr, 6> outputs, inputs;
   Written before;
-  if (variant.program != nullptr) {
+  if (variant.step != nullptr) {
+    const bool deferred = engine::eager_mode() == engine::EagerMode::kDeferAndFuse;
+    engine::Program* program = deferred ? nullptr : program_of(lock, info, *variant.step, *stack);
     for (const OutputPlan& out : entry.outputs) {
       if (out.type != nullptr)
         outputs.push_back(c10::make_intrusive<Array>(out.type, device, ArrayState::kPending));
@@ -394,7 +214,7 @@ void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& en
       random.push_back(device::next_random(generator_of(info, *stack), device));
     c10::SmallVector<uint32_t, 16> words;
     pack_scalars(entry, variant, walk, random, words);
-    if (!words.empty())
+    if (!words.empty() && !deferred)
       inputs.push_back(engine::scalar_words(words, device, entry.random_draws == 0));
     // Written storages let go of their old value first, so that the launch may donate it.
     for (const OutputPlan& out : entry.outputs) {
@@ -405,8 +225,13 @@ void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& en
         slot->value = outputs[static_cast<size_t>(out.program_output)];
       }
     }
-    engine::launch(lock, *variant.program, {inputs.data(), inputs.size()},
-                   {outputs.data(), outputs.size()}, info.label.c_str());
+    if (deferred) {
+      engine::record(lock, variant.step, {inputs.data(), inputs.size()},
+                     {outputs.data(), outputs.size()}, {words.data(), words.size()});
+    } else {
+      engine::launch(lock, *program, {inputs.data(), inputs.size()},
+                     {outputs.data(), outputs.size()}, info.label.c_str());
+    }
   }
   c10::SmallVector<c10::Storage, 4> storages(entry.outputs.size());
   for (size_t i = 0; i < entry.outputs.size(); ++i) {
@@ -539,7 +364,7 @@ void run_operator(const OpInfo& info, Stack* stack) {
         if (fits(variant, *entry, walk))
           return run_entry(lock, info, *entry, walk, variant, stack, line);
       }
-      Variant& variant = add_variant(info, *entry, walk, checks, *stack);
+      Variant& variant = add_variant(info, *entry, walk, checks);
       return run_entry(lock, info, *entry, walk, variant, stack, line);
     }
     lock.unlock();

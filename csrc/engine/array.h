@@ -28,6 +28,7 @@ std::string type_text(const ArrayType& type);  // "float32[2, 3]"
 const ArrayType* intern_type(DType dtype, const std::vector<int64_t>& dims);
 
 enum class ArrayState : uint8_t {
+  kRecorded,  // a recorded call will fill it, once it is flushed
   kPending,   // a queued launch will fill it
   kReady,     // buffer is set (the device may still be computing it)
   kFailed,    // its launch failed; `error` says why
@@ -61,6 +62,10 @@ struct Array final : c10::intrusive_ptr_target {
   // Scratch of the kernel's argument walk, under the engine's mutex: which walk saw this array, as which operand.
   uint64_t seen_walk = 0;
   uint32_t seen_index = 0;
+  // Scratch of the recorder, under the same mutex: the group that uses this array, as which value, how often.
+  uint64_t group = 0;
+  uint32_t group_index = 0;
+  uint32_t group_uses = 0;
 };
 using ArrayPtr = c10::intrusive_ptr<Array>;
 

@@ -12,6 +12,7 @@
 #include "engine/client.h"
 #include "engine/diagnostics.h"
 #include "engine/memory.h"
+#include "engine/recorder.h"
 
 namespace torch_tpu::engine {
 namespace {
@@ -257,6 +258,10 @@ void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<Arra
 
 void wait(const ArrayPtr& array) {
   check_fork();  // its launch may be in a queue that the parent's threads serve
+  if (array->state.load(std::memory_order_acquire) == ArrayState::kRecorded) {
+    std::unique_lock lock(queue().mutex);
+    flush(lock, FlushReason::kHostRead);
+  }
   if (array->state.load(std::memory_order_acquire) == ArrayState::kPending) {
     std::unique_lock lock(queue().mutex);
     wait_on_queue(lock, [&] { return array->state.load() != ArrayState::kPending; });
@@ -269,6 +274,7 @@ void wait(const ArrayPtr& array) {
 void drain() {
   if (!client_started() || in_bad_fork()) return;
   std::unique_lock lock(queue().mutex);
+  flush(lock, FlushReason::kSynchronize);
   wait_on_queue(lock, [] { return queue().launches.empty(); });
 }
 
@@ -276,6 +282,7 @@ void synchronize(int device) {
   if (!client_started()) return;
   check_fork();
   std::unique_lock lock(queue().mutex);
+  flush(lock, FlushReason::kSynchronize);
   wait_on_queue(lock, [] { return queue().launches.empty(); });
   const std::vector<ArrayPtr> live = live_arrays(device);
   lock.unlock();

@@ -30,10 +30,6 @@ def _code(mode: EagerMode) -> int:
     if not isinstance(mode, EagerMode):
         names = ", ".join(f"EagerMode.{member.name}" for member in EagerMode)
         raise TypeError(f"expected one of torch.tpu's {names}, but got {mode!r}")
-    if mode is EagerMode.DEFER_AND_FUSE:
-        raise NotImplementedError(
-            "EagerMode.DEFER_AND_FUSE is not available in this version: use EagerMode.STRICT or EagerMode.DEBUG"
-        )
     return int(mode.value)
 
 

@@ -1,0 +1,321 @@
+#include "engine/recorder.h"
+
+#include <c10/util/SmallVector.h>
+#include <c10/util/flat_hash_map.h>
+
+#include <algorithm>
+
+#include "engine/engine.h"
+#include "ir/join.h"
+#include "ir/key.h"
+#include "lowering/module.h"
+
+namespace torch_tpu::engine {
+namespace {
+
+constexpr size_t kMaxRecorded = 4096;                       // calls
+constexpr int64_t kMaxRecordedBytes = int64_t{256} << 20;  // of results
+// Groups are cut after a call whose last few contents hash to a multiple of kCutEvery, at these lengths.
+constexpr size_t kMinGroup = 24, kMaxGroup = 96;
+constexpr uint64_t kCutEvery = 16;
+constexpr int kCutWindow = 4;      // calls
+constexpr size_t kMaxGroups = 1 << 14;  // remembered
+// One fused program compiles in the time of this many programs of one call.
+constexpr size_t kCallsPerCompile = 8;
+
+struct Call {
+  std::shared_ptr<Step> step;
+  c10::SmallVector<ArrayPtr, 4> inputs;
+  c10::SmallVector<ArrayPtr, 2> outputs;
+  c10::SmallVector<uint32_t, 6> words;
+};
+
+struct Group {
+  Program* program = nullptr;
+  int sightings = 0;
+};
+
+struct KeyHash {
+  size_t operator()(const ir::Key& key) const { return key.lo; }
+};
+
+struct Recorder {
+  std::vector<Call> calls;
+  std::vector<size_t> cuts;  // a group ends before each
+  std::array<uint64_t, kCutWindow> window{};
+  int64_t bytes = 0;
+  bool flushing = false;
+  uint64_t group_number = 0;
+  ska::flat_hash_map<ir::Key, Group, KeyHash> groups;
+  FusionStats stats;
+};
+
+Recorder& recorder() {
+  static auto* r = new Recorder;
+  return *r;
+}
+
+bool belongs_apart(const Call& before, const Step& step, int device) {
+  return before.step->precision() != step.precision() ||
+         (!before.outputs.empty() && before.outputs.front()->device != device);
+}
+
+// A group's values: which arrays come from outside, which of its own are needed afterwards.
+class GroupShape {
+ public:
+  explicit GroupShape(std::span<Call> calls) : calls_(calls) { scan(); }
+
+  const ir::Key& key() const { return key_; }
+  std::vector<ArrayPtr>& externals() { return externals_; }
+  const std::vector<ArrayPtr>& needed() const { return needed_; }
+  size_t made() const { return made_.size(); }
+
+  ir::Graph graph() const {
+    std::vector<ir::ValueSpec> inputs;
+    for (const ArrayPtr& array : externals_) {
+      ir::ValueSpec& spec = inputs.emplace_back();
+      spec.dtype = array->type->dtype;
+      for (const int64_t d : array->type->dims) spec.dims.emplace_back(d);
+    }
+    std::vector<ir::Part> parts;
+    for (const Call& call : calls_) {
+      ir::Part& part = parts.emplace_back();
+      part.graph = &call.step->graph();
+      for (const ArrayPtr& input : call.inputs) part.inputs.push_back(source_of(*input));
+    }
+    std::vector<ir::Source> outputs;
+    for (const ArrayPtr& output : needed_) outputs.push_back(source_of(*output));
+    return ir::join(std::move(inputs), parts, outputs, donations_);
+  }
+
+ private:
+  struct Made {
+    int call, output;
+    int root;  // the external whose memory it may take over, or -1
+  };
+  static constexpr uint32_t kMade = 1u << 31;
+
+  ir::Source source_of(const Array& array) const {
+    if ((array.group_index & kMade) == 0) return {-1, static_cast<int>(array.group_index)};
+    const Made& made = made_[array.group_index & ~kMade];
+    return {made.call, made.output};
+  }
+
+  void scan() {
+    const uint64_t number = ++recorder().group_number;
+    ir::KeyHasher hasher;
+    for (size_t c = 0; c < calls_.size(); ++c) {
+      Call& call = calls_[c];
+      hasher.add(call.step->content());
+      for (const ArrayPtr& input : call.inputs) {
+        if (input->group != number) {
+          input->group = number;
+          input->group_index = static_cast<uint32_t>(externals_.size());
+          input->group_uses = 0;
+          externals_.push_back(input);
+        }
+        ++input->group_uses;
+        hasher.add(input->group_index);
+      }
+      for (size_t i = 0; i < call.outputs.size(); ++i) {
+        Array& output = *call.outputs[i];
+        output.group = number;
+        output.group_index = kMade | static_cast<uint32_t>(made_.size());
+        output.group_uses = 1;
+        made_.push_back({static_cast<int>(c), static_cast<int>(i), root_of(call, i)});
+      }
+    }
+    std::vector<bool> dead;  // externals that nobody else holds: the calls and the list here do
+    for (const ArrayPtr& array : externals_) {
+      dead.push_back(array.use_count() == array->group_uses + 1);
+      hasher.add(dead.back());
+    }
+    for (const Made& made : made_) {
+      const ArrayPtr& array = calls_[static_cast<size_t>(made.call)].outputs[static_cast<size_t>(made.output)];
+      const bool is_needed = array.use_count() > array->group_uses;
+      hasher.add(is_needed);
+      if (!is_needed) continue;
+      const int root = made.root;
+      if (root >= 0 && dead[static_cast<size_t>(root)] &&
+          externals_[static_cast<size_t>(root)]->type == array->type) {
+        dead[static_cast<size_t>(root)] = false;  // taken
+        donations_.emplace_back(root, static_cast<int>(needed_.size()));
+      }
+      needed_.push_back(array);
+    }
+    key_ = hasher.finish();
+  }
+
+  int root_of(const Call& call, size_t output) const {
+    for (const auto& [from, to] : call.step->graph().donations) {
+      if (to != static_cast<int>(output)) continue;
+      const uint32_t index = call.inputs[static_cast<size_t>(from)]->group_index;
+      return (index & kMade) == 0 ? static_cast<int>(index) : made_[index & ~kMade].root;
+    }
+    return -1;
+  }
+
+  std::span<Call> calls_;
+  std::vector<ArrayPtr> externals_, needed_;
+  std::vector<Made> made_;
+  std::vector<std::pair<int, int>> donations_;
+  ir::Key key_;
+};
+
+std::string group_name(std::span<const Call> calls) {
+  std::string name = std::to_string(calls.size()) + " operators, " + calls.front().step->name() +
+                     " to " + calls.back().step->name();
+  return name;
+}
+
+Program* obtain(std::span<const Call> calls, const ir::Graph& graph, bool may_compile) {
+  lowering::ModuleOptions options;
+  options.precision = calls.front().step->precision();
+  lowering::ModuleTraits module;
+  std::string text = lowering::lower_module(graph, options, &module);
+  ProgramTraits traits;
+  traits.only_short_trailing_reductions = module.only_short_trailing_reductions;
+  std::vector<int64_t> donated;
+  for (const auto& [input, output] : graph.donations) donated.push_back(input);
+  return ProgramCache::get().obtain(std::move(text), group_name(calls), std::move(donated), traits,
+                                    may_compile);
+}
+
+void pack(std::vector<ArrayPtr>& inputs, std::span<const uint32_t> words, int device) {
+  if (!words.empty()) inputs.push_back(scalar_words(words, device, /*reuse=*/false));
+}
+
+void about_to_launch(std::span<const ArrayPtr> outputs) {
+  for (const ArrayPtr& output : outputs)
+    output->state.store(ArrayState::kPending, std::memory_order_release);
+}
+
+void run_apart(std::unique_lock<std::mutex>& lock, std::span<Call> calls) {
+  for (Call& call : calls) {
+    std::vector<ArrayPtr> inputs(std::make_move_iterator(call.inputs.begin()),
+                                 std::make_move_iterator(call.inputs.end()));
+    call.inputs.clear();
+    pack(inputs, call.words, call.outputs.front()->device);
+    about_to_launch({call.outputs.data(), call.outputs.size()});
+    launch(lock, *call.step->obtain(), inputs, {call.outputs.data(), call.outputs.size()},
+           call.step->name().c_str());
+    call.outputs.clear();
+  }
+}
+
+void run_group(std::unique_lock<std::mutex>& lock, std::span<Call> calls) {
+  Recorder& r = recorder();
+  ++r.stats.groups;
+  GroupShape shape(calls);
+  r.stats.values_kept_out += static_cast<int64_t>(shape.made() - shape.needed().size());
+  if (shape.needed().empty()) return;  // nobody will ever look
+  if (r.groups.size() >= kMaxGroups) r.groups.clear();
+  Group& group = r.groups[shape.key()];
+  ++group.sightings;
+  const auto without = static_cast<size_t>(std::count_if(
+      calls.begin(), calls.end(), [](const Call& c) { return !c.step->has_ready_program(); }));
+  if (group.program == nullptr) {
+    const ir::Graph graph = shape.graph();
+    // A program on disk is as good as one in memory. Else compile at once what is cheaper fused than apart, and what has
+    // come up again.
+    const bool worth = without * kCallsPerCompile >= calls.size() || group.sightings > 1;
+    group.program = obtain(calls, graph, worth);
+    if (group.program != nullptr) ++r.stats.compiled_groups;
+  }
+  if (group.program == nullptr ||
+      (group.program->state != Program::State::kReady && without == 0)) {
+    shape.externals().clear();
+    return run_apart(lock, calls);
+  }
+  ++r.stats.fused;
+  std::vector<ArrayPtr> inputs = std::move(shape.externals());
+  const std::vector<ArrayPtr> outputs = shape.needed();
+  c10::SmallVector<uint32_t, 64> words;
+  for (Call& call : calls) {
+    words.append(call.words.begin(), call.words.end());
+    call.inputs.clear();
+    call.outputs.clear();
+  }
+  pack(inputs, words, outputs.front()->device);
+  about_to_launch(outputs);
+  launch(lock, *group.program, inputs, outputs, group.program->name.c_str());
+}
+
+}  // namespace
+
+Step::Step(ir::Graph graph, std::string text, std::string name, ProgramTraits traits,
+           stablehlo::Precision precision)
+    : graph_(std::move(graph)),
+      text_(std::move(text)),
+      name_(std::move(name)),
+      traits_(traits),
+      precision_(precision) {
+  ir::KeyHasher hasher;
+  hasher.add_bytes(text_);
+  content_ = hasher.finish().lo;
+}
+
+Program* Step::obtain(bool may_compile) {
+  if (program_ != nullptr) return program_;
+  std::vector<int64_t> donated;
+  for (const auto& [input, output] : graph_.donations) donated.push_back(input);
+  program_ = ProgramCache::get().obtain(text_, name_, std::move(donated), traits_, may_compile);
+  if (program_ != nullptr) text_ = {};
+  return program_;
+}
+
+void record(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Step>& step,
+            std::span<ArrayPtr> inputs, std::span<const ArrayPtr> outputs,
+            std::span<const uint32_t> words) {
+  Recorder& r = recorder();
+  ++r.stats.calls;
+  const size_t length = r.calls.size() - (r.cuts.empty() ? 0 : r.cuts.back());
+  if (length > 0 && belongs_apart(r.calls.back(), *step, outputs.front()->device)) [[unlikely]]
+    r.cuts.push_back(r.calls.size());
+  Call& call = r.calls.emplace_back();
+  call.step = step;
+  for (ArrayPtr& input : inputs) call.inputs.push_back(std::move(input));
+  for (const ArrayPtr& output : outputs) {
+    output->state.store(ArrayState::kRecorded, std::memory_order_release);
+    r.bytes += output->type->bytes;
+    call.outputs.push_back(output);
+  }
+  call.words.append(words.begin(), words.end());
+  uint64_t mixed = 0;
+  for (int i = 0; i + 1 < kCutWindow; ++i) {
+    r.window[static_cast<size_t>(i)] = r.window[static_cast<size_t>(i) + 1];
+    mixed = (mixed ^ r.window[static_cast<size_t>(i)]) * 0x9E3779B97F4A7C15;
+  }
+  r.window.back() = step->content();
+  mixed = (mixed ^ step->content()) * 0x9E3779B97F4A7C15;
+  if (length + 1 >= kMaxGroup || (length + 1 >= kMinGroup && (mixed >> 32) % kCutEvery == 0))
+    r.cuts.push_back(r.calls.size());
+  if (r.calls.size() >= kMaxRecorded) [[unlikely]]
+    flush(lock, FlushReason::kLength);
+  if (r.bytes >= kMaxRecordedBytes) [[unlikely]]
+    flush(lock, FlushReason::kBytes);
+}
+
+void flush(std::unique_lock<std::mutex>& lock, FlushReason reason) {
+  Recorder& r = recorder();
+  if (r.calls.empty() || r.flushing) return;
+  ++r.stats.flushes[static_cast<size_t>(reason)];
+  r.flushing = true;
+  if (r.cuts.empty() || r.cuts.back() != r.calls.size()) r.cuts.push_back(r.calls.size());
+  size_t first = 0;
+  for (const size_t end : r.cuts) {
+    run_group(lock, std::span(r.calls).subspan(first, end - first));
+    first = end;
+  }
+  r.calls.clear();
+  r.cuts.clear();
+  r.bytes = 0;
+  r.window = {};
+  r.flushing = false;
+}
+
+size_t recorded() { return recorder().calls.size(); }
+FusionStats fusion_stats() { return recorder().stats; }
+void reset_fusion_stats() { recorder().stats = {}; }
+
+}  // namespace torch_tpu::engine
