@@ -344,11 +344,13 @@ void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& en
     pack_scalars(entry, variant, walk, random, words);
     if (!words.empty())
       inputs.push_back(engine::scalar_words(words, device, entry.random_draws == 0));
-    // Written storages let go of their old value first, so that the launch may donate it.
+    // Written storages hand their old value to the launch, which may donate it and gives it back where it fails.
     for (const OutputPlan& out : entry.outputs) {
       if (out.operand >= 0 && out.type != nullptr) {
-        walk.operands[static_cast<size_t>(out.operand)].slot->value =
-            outputs[static_cast<size_t>(out.program_output)];
+        engine::Slot* slot = walk.operands[static_cast<size_t>(out.operand)].slot;
+        const ArrayPtr& written = outputs[static_cast<size_t>(out.program_output)];
+        written->written_to = slot->serial;
+        written->former = std::exchange(slot->value, written);
       }
     }
     engine::launch(lock, *variant.program, {inputs.data(), inputs.size()},
@@ -460,6 +462,7 @@ void run_operator(const OpInfo& info, Stack* stack) {
   leave_autograd_single_threaded();
   for (int attempt = 0;; ++attempt) {
     std::unique_lock lock(engine::engine_mutex());
+    engine::make_room(lock);
     Walk walk;
     walk_arguments(info, *stack, walk);
     if (walk.lazy) [[unlikely]] {

@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -18,6 +19,7 @@ namespace {
 constexpr size_t kMaxQueuedLaunches = 4096;
 constexpr size_t kMaxKeptScalars = 4096;
 constexpr auto kInterruptPeriod = std::chrono::milliseconds(50);
+constexpr auto kPause = std::chrono::milliseconds(1);
 
 std::atomic<int> g_process_mode{0};
 thread_local int t_thread_mode = -1;
@@ -44,20 +46,70 @@ Queue& queue() {
   return *q;
 }
 
-std::string failed_text(const char* op, const std::string& what) {
-  return std::string("tpu: ") + op + " failed on the device: " + what;
+DeviceError failure(const std::string& what, const pjrt::Status& status) {
+  const bool out_of_memory = status.code() == pjrt::Code::kResourceExhausted;
+  return {"tpu: " + what +
+              " failed on the device: " + (out_of_memory ? status.message() : status.str()),
+          out_of_memory};
 }
 
-void raise(const char* op, const pjrt::Status& status) {
-  if (status.code() == pjrt::Code::kResourceExhausted) {
-    TORCH_CHECK_WITH(OutOfMemoryError, false, failed_text(op, status.message()));
-  }
-  TORCH_CHECK(false, failed_text(op, status.str()));
+[[noreturn]] void raise(const DeviceError& error) {
+  TORCH_CHECK_WITH(OutOfMemoryError, !error.out_of_memory, error.message);
+  TORCH_CHECK(false, error.message);
 }
+
+bool is_gone(const Array& array) {
+  const auto deleted = pjrt::is_deleted(client().api(), array.buffer);
+  return !deleted.ok() || *deleted;
+}
+
+// The operator to blame for a launch of `op` that the device refused: the one that should have made an input, where the
+// device failed to.
+const char* failed_operator(const char* op, std::span<const ArrayPtr> inputs) {
+  for (const ArrayPtr& input : inputs) {
+    if (!input || input->buffer == nullptr || is_gone(*input)) continue;
+    auto ready = pjrt::ready_event(client().api(), input->buffer);
+    if (ready.ok() && ready->is_ready() && !ready->await().ok()) return input->made_by;
+  }
+  return op;
+}
+
+// The values that a launch overwrites are its own alone while it runs, so that they may be donated or freed first; those
+// that it reads as well are remembered, to be put back if it fails.
+class FormerValues {
+ public:
+  // To be called when the launch is certain to reach the device.
+  FormerValues(std::span<const ArrayPtr> inputs, std::span<const ArrayPtr> outputs)
+      : inputs_(inputs), outputs_(outputs) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const ArrayPtr former = std::move(outputs[i]->former);
+      if (!former) continue;
+      size_t input = 0;
+      while (input < inputs.size() && inputs[input] != former) ++input;
+      given_up_.push_back({i, input});
+    }
+  }
+  // The launch failed: what it left alone can be put back.
+  void restore() const {
+    for (const auto& [output, input] : given_up_) {
+      Array& written = *outputs_[output];
+      if (input < inputs_.size() && inputs_[input] && !is_gone(*inputs_[input])) {
+        written.former = inputs_[input];
+      } else {
+        written.written_to = 0;
+      }
+    }
+  }
+
+ private:
+  std::span<const ArrayPtr> inputs_, outputs_;
+  c10::SmallVector<std::pair<size_t, size_t>, 4> given_up_;  // output, input
+};
 
 // Runs a ready program whose inputs are all ready. With the mutex held.
 pjrt::Status execute(Program& program, std::span<ArrayPtr> inputs,
                      std::span<const ArrayPtr> outputs, const char* op) {
+  const FormerValues former_values(inputs, outputs);
   c10::SmallVector<PJRT_Buffer*, 8> args(inputs.size(), nullptr);
   for (size_t i = 0; i < inputs.size(); ++i) args[i] = inputs[i]->buffer;
   c10::SmallVector<int64_t, 4> kept;  // donated by the program, but somebody else still needs it
@@ -72,7 +124,10 @@ pjrt::Status execute(Program& program, std::span<ArrayPtr> inputs,
   const pjrt::Status status = program.executable.execute(args.data(), args.size(), results.data(),
                                                          kept.data(), kept.size(), target);
   if (program.temp_bytes > 0) memory(device).freed(program.temp_bytes);
-  if (!status.ok()) return status;
+  if (!status.ok()) {
+    former_values.restore();
+    return status;
+  }
   ProgramCache::get().count_execution();
   for (const int64_t i : program.donated) {  // their memory lives on in an output: count it once
     ArrayPtr& input = inputs[static_cast<size_t>(i)];
@@ -80,34 +135,75 @@ pjrt::Status execute(Program& program, std::span<ArrayPtr> inputs,
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     outputs[i]->made_by = op;
+    outputs[i]->written_to = 0;  // what it replaced is gone
     outputs[i]->set_buffer(results[i]);
   }
   return {};
 }
 
-void mark_failed(std::span<const ArrayPtr> outputs, std::shared_ptr<const std::string> error) {
+void mark_failed(std::span<const ArrayPtr> outputs, std::shared_ptr<const DeviceError> error) {
   for (const ArrayPtr& output : outputs) {
+    ArrayPtr& former = output->former;
+    if (former && former->error == error && former->written_to == output->written_to) {
+      former = ArrayPtr(former->former);  // written twice in vain
+    }
     output->error = error;
     output->state.store(ArrayState::kFailed, std::memory_order_release);
   }
 }
 
+// Why an input has no value, where the program reads it. One that it only takes for its memory (an operator that
+// overwrites) gets memory instead.
+std::shared_ptr<const DeviceError> failed_input(const Program& program,
+                                                std::span<ArrayPtr> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Array& input = *inputs[i];
+    if (input.state != ArrayState::kFailed) [[likely]]
+      continue;
+    if (std::find(program.unread.begin(), program.unread.end(), i) == program.unread.end())
+      return input.error;
+    const std::vector<char> content(static_cast<size_t>(input.type->bytes));
+    auto memory =
+        pjrt::host_to_device(client(), client().devices()[static_cast<size_t>(input.device)],
+                             content.data(), input.type->dtype, input.type->dims);
+    if (!memory.ok()) return input.error;
+    inputs[i] = c10::make_intrusive<Array>(input.type, input.device, ArrayState::kPending);
+    inputs[i]->set_buffer(memory->release());
+  }
+  return nullptr;
+}
+
+// Why `program` could not be compiled, as the error of one launch.
+std::shared_ptr<const DeviceError> compile_error(Program& program) {
+  program.error_used = true;
+  return std::make_shared<DeviceError>(program.error);
+}
+
+[[noreturn]] void raise_at_call(std::unique_lock<std::mutex>& lock,
+                                std::span<const ArrayPtr> outputs,
+                                const std::shared_ptr<const DeviceError>& error) {
+  mark_failed(outputs, error);
+  put_back(*error);
+  lock.unlock();
+  raise(*error);
+}
+
 void run_queued(QueuedLaunch& launch) {
-  for (const ArrayPtr& input : launch.inputs) {
-    if (input->state == ArrayState::kFailed) return mark_failed(launch.outputs, input->error);
-  }
-  if (launch.program->state == Program::State::kFailed) {
-    return mark_failed(launch.outputs, std::make_shared<std::string>(launch.program->error));
-  }
+  if (const auto error = failed_input(*launch.program, launch.inputs))
+    return mark_failed(launch.outputs, error);
+  if (launch.program->state == Program::State::kFailed)
+    return mark_failed(launch.outputs, compile_error(*launch.program));
   const pjrt::Status status = execute(*launch.program, launch.inputs, launch.outputs, launch.op);
-  if (!status.ok())
-    mark_failed(launch.outputs,
-                std::make_shared<std::string>(failed_text(launch.op, status.str())));
+  if (!status.ok()) {
+    const char* op = failed_operator(launch.op, launch.inputs);
+    mark_failed(launch.outputs, std::make_shared<DeviceError>(failure(op, status)));
+  }
 }
 
 void work() {
   Queue& q = queue();
   std::unique_lock lock(q.mutex);
+  auto held_since = std::chrono::steady_clock::now();
   for (;;) {
     q.arrived.wait(lock, [&] {
       return q.launches.empty() ? q.closing
@@ -117,6 +213,13 @@ void work() {
     run_queued(q.launches.front());
     q.launches.pop_front();
     q.drained.notify_all();
+    // A long queue of ready programs leaves the mutex to others now and then, so that Ctrl-C is answered.
+    if (const auto now = std::chrono::steady_clock::now(); now - held_since > kInterruptPeriod) {
+      lock.unlock();
+      std::this_thread::sleep_for(kPause);
+      lock.lock();
+      held_since = now;
+    }
   }
 }
 
@@ -131,6 +234,31 @@ void wait_on_queue(std::unique_lock<std::mutex>& lock, Done done) {
     g_interrupt_check();
     lock.lock();
   }
+}
+
+// Waits for the device, answering Ctrl-C. Without the mutex.
+pjrt::Status await(const pjrt::Event& event) {
+  struct Waiter {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = false;
+  };
+  if (event.is_ready() || g_interrupt_check == nullptr) return event.await();
+  const auto waiter = std::make_shared<Waiter>();
+  const pjrt::Status asked = event.on_ready([waiter](const pjrt::Status&) {
+    const std::lock_guard lock(waiter->mutex);
+    waiter->done = true;
+    waiter->changed.notify_all();
+  });
+  if (!asked.ok()) return event.await();
+  for (;;) {
+    {
+      std::unique_lock lock(waiter->mutex);
+      if (waiter->changed.wait_for(lock, kInterruptPeriod, [&] { return waiter->done; })) break;
+    }
+    g_interrupt_check();
+  }
+  return event.await();
 }
 
 void start_worker(Queue& q) {
@@ -169,18 +297,22 @@ void set_interrupt_check(void (*check)()) { g_interrupt_check = check; }
 void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<ArrayPtr> inputs,
             std::span<const ArrayPtr> outputs, const char* op) {
   Queue& q = queue();
-  if (q.launches.empty() && program.state.load(std::memory_order_acquire) == Program::State::kReady)
-      [[likely]] {
-    bool failed_input = false;
-    for (const ArrayPtr& input : inputs) failed_input |= input->state == ArrayState::kFailed;
-    if (!failed_input) [[likely]] {
-      const pjrt::Status status = execute(program, inputs, outputs, op);
-      if (!status.ok()) [[unlikely]] {
-        mark_failed(outputs, std::make_shared<std::string>(failed_text(op, status.str())));
-        raise(op, status);
-      }
-      return;
+  Program::State state = program.state.load(std::memory_order_acquire);
+  if (state == Program::State::kFailed && program.error_used) [[unlikely]] {
+    ProgramCache::get().retry(program);  // a launch has reported it; this one may fare better
+    state = program.state.load(std::memory_order_acquire);
+  }
+  if (q.launches.empty() && state != Program::State::kCompiling) [[likely]] {
+    if (const auto error = failed_input(program, inputs)) [[unlikely]]
+      return mark_failed(outputs, error);
+    if (state == Program::State::kFailed) [[unlikely]]
+      raise_at_call(lock, outputs, compile_error(program));
+    const pjrt::Status status = execute(program, inputs, outputs, op);
+    if (!status.ok()) [[unlikely]] {
+      raise_at_call(lock, outputs,
+                    std::make_shared<DeviceError>(failure(failed_operator(op, inputs), status)));
     }
+    return;
   }
   start_worker(q);
   QueuedLaunch& queued = q.launches.emplace_back();
@@ -189,9 +321,13 @@ void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<Arra
   for (ArrayPtr& input : inputs) queued.inputs.push_back(std::move(input));
   queued.outputs.append(outputs.begin(), outputs.end());
   q.arrived.notify_all();
-  if (q.launches.size() > kMaxQueuedLaunches) {
-    wait_on_queue(lock, [&q] { return q.launches.size() <= kMaxQueuedLaunches / 2; });
-  }
+}
+
+void make_room(std::unique_lock<std::mutex>& lock) {
+  const auto& launches = queue().launches;
+  if (launches.size() < kMaxQueuedLaunches) [[likely]]
+    return;
+  wait_on_queue(lock, [&] { return launches.size() <= kMaxQueuedLaunches / 2; });
 }
 
 void wait(const ArrayPtr& array) {
@@ -200,9 +336,24 @@ void wait(const ArrayPtr& array) {
     std::unique_lock lock(queue().mutex);
     wait_on_queue(lock, [&] { return array->state.load() != ArrayState::kPending; });
   }
-  TORCH_CHECK(array->state != ArrayState::kFailed, *array->error);
-  const pjrt::Status status = pjrt::await_ready(client().api(), array->buffer);
-  if (!status.ok()) raise(array->made_by, status);
+  if (array->state == ArrayState::kFailed) {
+    // What depends on it and is still queued fails first; then all that was written in vain is put back at once.
+    std::unique_lock lock(queue().mutex);
+    wait_on_queue(lock, [] { return queue().launches.empty(); });
+    put_back(*array->error);
+    lock.unlock();
+    raise(*array->error);
+  }
+  const auto ready = pjrt::ready_event(client().api(), array->buffer);
+  const pjrt::Status status = ready.ok() ? await(*ready) : ready.status();
+  if (status.ok()) [[likely]]
+    return;
+  const auto error = std::make_shared<DeviceError>(
+      failure(std::string(array->made_by) + ", or an operator whose result it used,", status));
+  std::unique_lock lock(queue().mutex);
+  mark_failed({&array, 1}, error);  // reported: what is computed from it blames the same operator
+  lock.unlock();
+  raise(*error);
 }
 
 void drain() {
@@ -240,7 +391,7 @@ ArrayPtr from_host(const void* data, const ArrayType* type, int device, const ch
   array->made_by = op;
   auto buffer = pjrt::host_to_device(client(), client().devices().at(static_cast<size_t>(device)),
                                      data, type->dtype, type->dims);
-  if (!buffer.ok()) raise(op, buffer.status());
+  if (!buffer.ok()) raise(failure(op, buffer.status()));
   array->set_buffer(buffer->release());
   return array;
 }
@@ -260,13 +411,13 @@ void to_host(const ArrayPtr& array, void* dst, int64_t offset, int64_t bytes) {
   const auto total = static_cast<size_t>(array->type->bytes);
   if (offset == 0 && bytes == array->type->bytes) {
     const pjrt::Status status = pjrt::device_to_host(client().api(), array->buffer, dst, total);
-    if (!status.ok()) raise(array->made_by, status);
+    if (!status.ok()) raise(failure(array->made_by, status));
     return;
   }
   std::vector<char> whole(total);
   const pjrt::Status status =
       pjrt::device_to_host(client().api(), array->buffer, whole.data(), total);
-  if (!status.ok()) raise(array->made_by, status);
+  if (!status.ok()) raise(failure(array->made_by, status));
   std::memcpy(dst, whole.data() + offset, static_cast<size_t>(bytes));
 }
 
@@ -290,7 +441,7 @@ ArrayPtr to_device(const ArrayPtr& array, int device) {
   wait(array);
   auto buffer = pjrt::copy_to_device(client().api(), array->buffer,
                                      client().devices().at(static_cast<size_t>(device)));
-  if (!buffer.ok()) raise("copy to another device", buffer.status());
+  if (!buffer.ok()) raise(failure("a copy to another device", buffer.status()));
   auto copy = c10::make_intrusive<Array>(array->type, device, ArrayState::kPending);
   copy->made_by = "copy_";
   copy->set_buffer(buffer->release());
