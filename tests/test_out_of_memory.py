@@ -48,7 +48,7 @@ assert torch.full((2 * MIB,), 1.0, device="tpu").sum().item() == 2 * MIB
 def test_the_report_names_lines_where_they_are_recorded(output):
     code = SETUP + "print(refused(lambda: torch.cat([held, held])))"
     said = output(code, TORCH_TPU_MEMORY_LIMIT=str(10 * MIB), TORCH_TPU_TRACEBACKS="1")
-    assert "made by full at <string>:14 in <module>" in said or "made by fill_ at" in said or "in <module>" in said
+    assert "made by full at <string>:12 in <module>" in said
 
 
 @pytest.mark.parametrize("mode", ["strict", "debug"])
@@ -56,8 +56,7 @@ def test_a_refused_write_leaves_the_tensor_as_it_was(output, mode):
     code = (
         SETUP
         + """
-kept = held                                            # a view keeps the value, so nothing can be donated
-alias = held.clone()
+alias = torch.empty_like(held).copy_(held)             # shares the value until one is written
 refused(lambda: held.add_(1))
 assert torch.equal(held.cpu(), torch.full((MIB,), 3.0))
 assert torch.equal(alias.cpu(), held.cpu())
