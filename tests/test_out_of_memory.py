@@ -1,12 +1,10 @@
 """A device that is full: one clear error, what is there stays right, and what is freed is there again."""
 
 import pytest
-import torch
 
 MIB = 1 << 20
 
 SETUP = f"""
-import torch
 MIB = {MIB}
 
 def refused(call):
@@ -48,7 +46,7 @@ assert torch.full((2 * MIB,), 1.0, device="tpu").sum().item() == 2 * MIB
 def test_the_report_names_lines_where_they_are_recorded(output):
     code = SETUP + "print(refused(lambda: torch.cat([held, held])))"
     said = output(code, TORCH_TPU_MEMORY_LIMIT=str(10 * MIB), TORCH_TPU_TRACEBACKS="1")
-    assert "made by full at <string>:14 in <module>" in said or "made by fill_ at" in said or "in <module>" in said
+    assert "made by full at <string>:12 in <module>" in said
 
 
 @pytest.mark.parametrize("mode", ["strict", "debug"])
@@ -56,8 +54,7 @@ def test_a_refused_write_leaves_the_tensor_as_it_was(output, mode):
     code = (
         SETUP
         + """
-kept = held                                            # a view keeps the value, so nothing can be donated
-alias = held.clone()
+alias = torch.empty_like(held).copy_(held)             # shares the value until one is written
 refused(lambda: held.add_(1))
 assert torch.equal(held.cpu(), torch.full((MIB,), 3.0))
 assert torch.equal(alias.cpu(), held.cpu())
@@ -70,7 +67,6 @@ assert held.add_(1)[0].item() == 4.0                   # in place: no second buf
 
 def test_a_training_step_that_does_not_fit_can_be_tried_smaller(output):
     code = """
-import torch
 from torch import nn
 model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64)).to("tpu")
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)

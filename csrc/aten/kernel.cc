@@ -205,7 +205,10 @@ void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& en
       outputs.push_back(c10::make_intrusive<Array>(
           engine::intern_type(stablehlo::DType::kI64, {words}), device, ArrayState::kPending));
     }
-    for (const ArrayPtr& output : outputs) output->made_at = line;
+    for (const ArrayPtr& output : outputs) {
+      output->made_by = info.label.c_str();
+      output->made_at = line;
+    }
     for (const int operand : entry.inputs)
       inputs.push_back(walk.operands[static_cast<size_t>(operand)].slot->value);
     inputs.append(entry.constants.begin(), entry.constants.end());
@@ -216,13 +219,15 @@ void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& en
     pack_scalars(entry, variant, walk, random, words);
     if (!words.empty() && !deferred)
       inputs.push_back(engine::scalar_words(words, device, entry.random_draws == 0));
-    // Written storages let go of their old value first, so that the launch may donate it.
+    // Written storages hand their old value to the launch, which may donate it and gives it back where it fails.
     for (const OutputPlan& out : entry.outputs) {
       if (out.operand >= 0 && out.type != nullptr) {
         engine::Slot* slot = walk.operands[static_cast<size_t>(out.operand)].slot;
         if (!variant.checks.empty()) [[unlikely]]
           before.emplace_back(slot, slot->value);
-        slot->value = outputs[static_cast<size_t>(out.program_output)];
+        const ArrayPtr& written = outputs[static_cast<size_t>(out.program_output)];
+        written->written_to = slot->serial;
+        written->former = std::exchange(slot->value, written);
       }
     }
     if (deferred) {
@@ -341,6 +346,7 @@ void run_operator(const OpInfo& info, Stack* stack) {
   const char* line = engine::recorded_line();
   for (int attempt = 0;; ++attempt) {
     std::unique_lock lock(engine::engine_mutex());
+    engine::make_room(lock);
     Walk walk;
     walk_arguments(info, *stack, walk);
     if (walk.lazy) [[unlikely]] {

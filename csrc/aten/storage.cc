@@ -76,10 +76,13 @@ at::Tensor empty_strided_kernel(c10::IntArrayRef sizes, c10::IntArrayRef strides
   return empty_strided(sizes, strides, c10::dtype_or_default(dtype), index);
 }
 
-void grow(c10::TensorImpl* impl) {
+// Makes the storage large enough for a tensor of these sizes, before the tensor gets them.
+void grow(c10::TensorImpl* impl, c10::IntArrayRef sizes, c10::IntArrayRef strides, int64_t offset) {
+  const size_t item = impl->dtype().itemsize();
+  const auto start = static_cast<size_t>(offset);
   const auto needed = static_cast<int64_t>(
-      at::detail::computeStorageNbytes(impl->sizes(), impl->strides(), impl->dtype().itemsize(),
-                                       static_cast<size_t>(impl->storage_offset())));
+      strides.data() == nullptr ? at::detail::computeStorageNbytesContiguous(sizes, item, start)
+                                : at::detail::computeStorageNbytes(sizes, strides, item, start));
   if (needed > static_cast<int64_t>(impl->unsafe_storage().nbytes()))
     resize_storage(impl->unsafe_storage(), needed);
 }
@@ -89,8 +92,8 @@ const at::Tensor& resize_(const at::Tensor& self, c10::IntArrayRef sizes,
   at::detail::check_size_nonnegative(sizes);
   auto* impl = self.unsafeGetTensorImpl();
   if (self.sizes() != sizes) {
+    grow(impl, sizes, {}, impl->storage_offset());
     impl->set_sizes_contiguous(sizes);
-    grow(impl);
   }
   if (format) {
     TORCH_CHECK(*format != c10::MemoryFormat::Preserve, "Unsupported memory format ", *format);
@@ -101,15 +104,21 @@ const at::Tensor& resize_(const at::Tensor& self, c10::IntArrayRef sizes,
 
 at::Tensor& set_storage_offset(at::Tensor& self, at::Storage source, int64_t offset,
                                c10::IntArrayRef sizes, c10::IntArrayRef strides) {
+  const at::Storage former = self.storage();
   at::native::checkSetStorage(self, std::move(source), offset, sizes, strides);
   auto* impl = self.unsafeGetTensorImpl();
+  try {
+    grow(impl, sizes, strides, offset);
+  } catch (...) {
+    impl->set_storage_keep_dtype(former);
+    throw;
+  }
   impl->set_storage_offset(offset);
   if (strides.data() == nullptr) {
     impl->set_sizes_contiguous(sizes);
   } else {
     impl->set_sizes_and_strides(sizes, strides);
   }
-  grow(impl);
   return self;
 }
 
@@ -218,6 +227,10 @@ void resize_storage(const c10::Storage& storage, int64_t bytes) {
     };
     kept = make({0}, {1}, c10::ScalarType::Byte, device, bytes);
     flat(kept.storage()).copy_(flat(storage));
+    std::unique_lock lock(engine::engine_mutex());
+    const engine::ArrayPtr copy = engine::slot_of(kept.storage().data_ptr())->value;
+    lock.unlock();
+    engine::wait(copy);  // the old memory is given up: a failure must be known before
   }
   c10::DataPtr fresh = engine::make_slot(bytes, device);
   if (kept.defined()) {

@@ -34,12 +34,14 @@ class AddressSpace {
   }
 
   char* allocate(int64_t bytes, Slot* slot) {
+    TORCH_CHECK_WITH(OutOfMemoryError, bytes <= int64_t{1} << kLargestClass, "tpu: a storage of ",
+                     bytes, " bytes is too large");
     int cls = kSmallestClass;
     while (cls < kLargestClass && (int64_t{1} << cls) < bytes) ++cls;
     std::lock_guard lock(mutex_);
     for (;; ++cls) {
-      TORCH_CHECK_WITH(OutOfMemoryError, cls <= kLargestClass, "tpu: a storage of ", bytes,
-                       " bytes is too large");
+      TORCH_CHECK_WITH(OutOfMemoryError, cls <= kLargestClass,
+                       "tpu: too many large storages live at once");
       Region& region = regions_[cls - kSmallestClass];
       uint32_t index;
       if (!region.free.empty()) {
@@ -52,6 +54,7 @@ class AddressSpace {
         continue;
       }
       region.slots[index] = slot;
+      slot->serial = ++last_serial_;
       return base_ + (static_cast<int64_t>(cls - kSmallestClass) << kRegionBits) +
              (static_cast<int64_t>(index) << cls);
     }
@@ -95,6 +98,7 @@ class AddressSpace {
   }
 
   std::mutex mutex_;
+  uint64_t last_serial_ = 0;
   char* base_ = nullptr;
   Region regions_[kClasses];
 };
@@ -166,6 +170,15 @@ std::vector<ArrayPtr> live_arrays(int device) {
     if (slot.device == device && slot.value) live.push_back(slot.value);
   });
   return live;
+}
+
+void put_back(const DeviceError& error) {
+  addresses().for_each([&](Slot& slot) {
+    while (slot.value && slot.value->error.get() == &error &&
+           slot.value->written_to == slot.serial) {
+      slot.value = ArrayPtr(slot.value->former);
+    }
+  });
 }
 
 Slot* find_slot(const void* address) { return addresses().find(address); }

@@ -59,6 +59,10 @@ struct Array final : c10::intrusive_ptr_target {
   const char* made_at = nullptr;  // the user's line, where it was recorded; lives for the process
   int captured = -1;              // kCaptured: the value's number in the graph
   std::shared_ptr<const DeviceError> error;
+  // The storage (its serial) that this array was written to, and the value it replaced there: put back when the launch
+  // fails. 0 where there is nothing to put back; `former` null where that memory was uninitialised.
+  uint64_t written_to = 0;
+  c10::intrusive_ptr<Array> former;
   // Scratch of the kernel's argument walk, under the engine's mutex: which walk saw this array, as which operand.
   uint64_t seen_walk = 0;
   uint32_t seen_index = 0;
@@ -73,6 +77,7 @@ using ArrayPtr = c10::intrusive_ptr<Array>;
 struct Slot {
   ArrayPtr value;
   int64_t bytes = 0;
+  uint64_t serial = 0;  // never used again in this process; 0 is no slot's
   char* address = nullptr;
   int device = 0;
   uint64_t seen_walk = 0;  // as in Array
@@ -89,6 +94,9 @@ Slot* find_slot(const void* address);
 void delete_slot(void* slot);
 // The values of all live slots on `device`. Call with the engine's mutex held.
 std::vector<ArrayPtr> live_arrays(int device);
+// The storages that launches failed by `error` should have written get their former values back. Call with the engine's
+// mutex held.
+void put_back(const DeviceError& error);
 inline Slot* slot_of(const c10::DataPtr& ptr) {
   return ptr.get_deleter() == &delete_slot ? static_cast<Slot*>(ptr.get_context()) : find_slot(ptr);
 }

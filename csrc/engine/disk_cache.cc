@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 #include <vector>
 
 namespace torch_tpu::engine {
@@ -19,6 +21,8 @@ namespace fs = std::filesystem;
 
 constexpr char kMagic[8] = {'t', 't', 'p', 'u', 'x', '0', '0', '1'};
 constexpr const char* kSuffix = ".program";
+constexpr std::string_view kNewPrefix =
+    ".new-";  // then the writer's process id, and what makes it unique
 constexpr int64_t kPruneEvery = int64_t{64}
                                 << 20;  // bytes written between two looks at the directory's size
 
@@ -38,10 +42,10 @@ ir::Key checksum(const std::string& bytes) {
 // Why the directory cannot be used, or empty. Makes it, private to the user, where it is missing.
 std::string prepare(const std::string& directory) {
   std::error_code error;
-  const bool existed = fs::exists(directory, error);
-  fs::create_directories(directory, error);
+  const fs::path parent = fs::absolute(fs::path(directory) / ".").parent_path().parent_path();
+  fs::create_directories(parent, error);
   if (error) return error.message();
-  if (!existed) chmod(directory.c_str(), 0700);
+  if (mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) return std::strerror(errno);
   struct stat info;
   if (stat(directory.c_str(), &info) != 0) return std::strerror(errno);
   if (!S_ISDIR(info.st_mode)) return "it is not a directory";
@@ -57,6 +61,14 @@ std::string default_directory() {
   if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/')
     return std::string(home) + "/.cache/torchtpu";
   return "";
+}
+
+// Whether `name` is a file that a process began to write and can no longer finish.
+bool is_abandoned(const std::string& name) {
+  if (!name.starts_with(kNewPrefix)) return false;
+  char* end = nullptr;
+  const long writer = std::strtol(name.c_str() + kNewPrefix.size(), &end, 10);
+  return *end != '-' || writer <= 0 || (kill(static_cast<pid_t>(writer), 0) != 0 && errno == ESRCH);
 }
 
 }  // namespace
@@ -108,8 +120,9 @@ std::optional<std::string> DiskCache::read(const ir::Key& key) const {
   Header header;
   std::string bytes;
   bool whole = static_cast<bool>(file.read(reinterpret_cast<char*>(&header), sizeof header)) &&
-               std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 && header.key == key &&
-               header.size < (uint64_t{1} << 34);
+               std::memcmp(header.magic, kMagic, sizeof kMagic) == 0 && header.key == key;
+  std::error_code error;
+  whole = whole && fs::file_size(path, error) == sizeof header + header.size && !error;
   if (whole) {
     bytes.resize(header.size);
     whole = static_cast<bool>(file.read(bytes.data(), static_cast<std::streamsize>(header.size))) &&
@@ -130,8 +143,14 @@ void DiskCache::write(const ir::Key& key, const std::string& bytes) {
   header.key = key;
   header.checksum = checksum(bytes);
   header.size = bytes.size();
-  std::string temporary = directory_ + "/.new-XXXXXX";
-  const int fd = mkstemp(temporary.data());
+  const std::string place =
+      directory_ + "/" + std::string(kNewPrefix) + std::to_string(getpid()) + "-XXXXXX";
+  std::string temporary = place;
+  int fd = mkstemp(temporary.data());
+  if (fd < 0 && errno == ENOENT && prepare(directory_).empty()) {  // somebody cleared it away
+    temporary = place;
+    fd = mkstemp(temporary.data());
+  }
   if (fd < 0) return;
   const auto put = [fd](const void* data, size_t n) {
     return ::write(fd, data, n) == static_cast<ssize_t>(n);
@@ -143,13 +162,15 @@ void DiskCache::write(const ir::Key& key, const std::string& bytes) {
     return;
   }
   written_since_prune_ += static_cast<int64_t>(bytes.size());
-  if (written_since_prune_ >= std::min(kPruneEvery, limit_bytes_ / 4)) prune();
+  // The first one of a process: else many short processes would never look.
+  if (!pruned_ || written_since_prune_ >= std::min(kPruneEvery, limit_bytes_ / 4)) prune();
 }
 
 void DiskCache::remove(const ir::Key& key) const { unlink(path_of(key).c_str()); }
 
 void DiskCache::prune() {
   written_since_prune_ = 0;
+  pruned_ = true;
   struct File {
     fs::file_time_type used;
     int64_t bytes;
@@ -161,6 +182,10 @@ void DiskCache::prune() {
   for (fs::directory_iterator it(directory_, error), end; !error && it != end;
        it.increment(error)) {
     std::error_code gone;  // another process may take files away meanwhile
+    if (is_abandoned(it->path().filename().string())) {
+      fs::remove(it->path(), gone);
+      continue;
+    }
     const auto bytes = static_cast<int64_t>(it->file_size(gone));
     if (gone || it->path().extension() != kSuffix) continue;
     files.push_back({it->last_write_time(gone), bytes, it->path()});

@@ -38,11 +38,13 @@ class DiskCache {
 
  private:
   std::string path_of(const ir::Key& key) const;
+  // Removes the least recently used programs beyond the limit, and what killed processes left half-written.
   void prune();
 
   std::string directory_;
   int64_t limit_bytes_;
   int64_t written_since_prune_ = 0;
+  bool pruned_ = false;
 };
 
 }  // namespace torch_tpu::engine

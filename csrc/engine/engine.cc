@@ -2,6 +2,7 @@
 
 #include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
@@ -20,6 +21,7 @@ namespace {
 constexpr size_t kMaxQueuedLaunches = 4096;
 constexpr size_t kMaxKeptScalars = 4096;
 constexpr auto kInterruptPeriod = std::chrono::milliseconds(50);
+constexpr auto kPause = std::chrono::milliseconds(1);
 
 std::atomic<int> g_process_mode{0};
 thread_local int t_thread_mode = -1;
@@ -37,6 +39,7 @@ struct Queue {
       arrived;  // a launch was queued, or a program became ready, or the queue is closing
   std::condition_variable drained;  // a launch left the queue
   std::deque<QueuedLaunch> launches;
+  int64_t bytes = 0;  // of the results of all queued launches
   std::thread worker;
   bool closing = false;
 };
@@ -101,9 +104,58 @@ pjrt::Status out_of_memory(int device, int64_t wanted) {
   return {pjrt::Code::kResourceExhausted, out_of_memory_report(device, wanted)};
 }
 
+bool is_gone(const Array& array) {
+  const auto deleted = pjrt::is_deleted(client().api(), array.buffer);
+  return !deleted.ok() || *deleted;
+}
+
+// The operator to blame for a launch of `op` that the device refused: the one that should have made an input, where the
+// device failed to.
+const char* failed_operator(const char* op, std::span<const ArrayPtr> inputs) {
+  for (const ArrayPtr& input : inputs) {
+    if (!input || input->buffer == nullptr || is_gone(*input)) continue;
+    auto ready = pjrt::ready_event(client().api(), input->buffer);
+    if (ready.ok() && ready->is_ready() && !ready->await().ok()) return input->made_by;
+  }
+  return op;
+}
+
+// The values that a launch overwrites are its own alone while it runs, so that they may be donated or freed first; those
+// that it reads as well are remembered, to be put back if it fails.
+class FormerValues {
+ public:
+  // To be called when the launch is certain to reach the device.
+  FormerValues(std::span<const ArrayPtr> inputs, std::span<const ArrayPtr> outputs)
+      : inputs_(inputs), outputs_(outputs) {
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      const ArrayPtr former = std::move(outputs[i]->former);
+      if (!former) continue;
+      size_t input = 0;
+      while (input < inputs.size() && inputs[input] != former) ++input;
+      given_up_.push_back({i, input});
+    }
+  }
+  // The launch failed: what it left alone can be put back.
+  void restore() const {
+    for (const auto& [output, input] : given_up_) {
+      Array& written = *outputs_[output];
+      if (input < inputs_.size() && inputs_[input] && !is_gone(*inputs_[input])) {
+        written.former = inputs_[input];
+      } else {
+        written.written_to = 0;
+      }
+    }
+  }
+
+ private:
+  std::span<const ArrayPtr> inputs_, outputs_;
+  c10::SmallVector<std::pair<size_t, size_t>, 4> given_up_;  // output, input
+};
+
 // Runs a ready program whose inputs are all ready. With the mutex held.
 pjrt::Status execute(Program& program, std::span<ArrayPtr> inputs,
                      std::span<const ArrayPtr> outputs, const char* op) {
+  const FormerValues former_values(inputs, outputs);
   c10::SmallVector<PJRT_Buffer*, 8> args(inputs.size(), nullptr);
   for (size_t i = 0; i < inputs.size(); ++i) args[i] = inputs[i]->buffer;
   c10::SmallVector<int64_t, 4> kept;  // donated by the program, but somebody else still needs it
@@ -122,7 +174,10 @@ pjrt::Status execute(Program& program, std::span<ArrayPtr> inputs,
   }
   if (!memory(device).has_room(wanted)) [[unlikely]] {
     free_kept(device);
-    if (!memory(device).has_room(wanted)) return out_of_memory(device, wanted);
+    if (!memory(device).has_room(wanted)) {
+      former_values.restore();
+      return out_of_memory(device, wanted);
+    }
   }
   if (program.temp_bytes > 0) memory(device).allocated(program.temp_bytes);
   const auto run = [&] {
@@ -136,8 +191,10 @@ pjrt::Status execute(Program& program, std::span<ArrayPtr> inputs,
     status = run();
   }
   if (program.temp_bytes > 0) memory(device).freed(program.temp_bytes);
-  if (status.code() == pjrt::Code::kResourceExhausted) return out_of_memory(device, wanted);
-  if (!status.ok()) return status;
+  if (!status.ok()) {
+    former_values.restore();
+    return status.code() == pjrt::Code::kResourceExhausted ? out_of_memory(device, wanted) : status;
+  }
   ProgramCache::get().count_execution();
   for (const int64_t i : program.donated) {  // their memory lives on in an output: count it once
     ArrayPtr& input = inputs[static_cast<size_t>(i)];
@@ -145,6 +202,7 @@ pjrt::Status execute(Program& program, std::span<ArrayPtr> inputs,
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     outputs[i]->made_by = op;
+    outputs[i]->written_to = 0;  // what it replaced is gone
     outputs[i]->set_buffer(results[i]);
   }
   return {};
@@ -152,30 +210,81 @@ pjrt::Status execute(Program& program, std::span<ArrayPtr> inputs,
 
 void mark_failed(std::span<const ArrayPtr> outputs, std::shared_ptr<const DeviceError> error) {
   for (const ArrayPtr& output : outputs) {
+    ArrayPtr& former = output->former;
+    if (former && former->error == error && former->written_to == output->written_to) {
+      former = ArrayPtr(former->former);  // written twice in vain
+    }
     output->error = error;
     output->state.store(ArrayState::kFailed, std::memory_order_release);
   }
 }
 
+// Why an input has no value, where the program reads it. One that it only takes for its memory (an operator that
+// overwrites) gets memory instead.
+std::shared_ptr<const DeviceError> failed_input(const Program& program,
+                                                std::span<ArrayPtr> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const Array& input = *inputs[i];
+    if (input.state != ArrayState::kFailed) [[likely]]
+      continue;
+    if (std::find(program.unread.begin(), program.unread.end(), i) == program.unread.end())
+      return input.error;
+    const std::vector<char> content(static_cast<size_t>(input.type->bytes));
+    auto memory =
+        pjrt::host_to_device(client(), client().devices()[static_cast<size_t>(input.device)],
+                             content.data(), input.type->dtype, input.type->dims);
+    if (!memory.ok()) return input.error;
+    inputs[i] = c10::make_intrusive<Array>(input.type, input.device, ArrayState::kPending);
+    inputs[i]->set_buffer(memory->release());
+  }
+  return nullptr;
+}
+
+// Why `program` could not be compiled, as the error of one launch.
+DeviceError compile_error(Program& program) {
+  program.error_used = true;
+  return program.error;
+}
+
+// The failed operator in words.
+std::string blamed(const char* op, std::span<const ArrayPtr> inputs) {
+  const char* failed = failed_operator(op, inputs);
+  return failed == op ? call_text(op, inputs) : failed;
+}
+
+[[noreturn]] void raise_at_call(std::unique_lock<std::mutex>& lock,
+                                std::span<const ArrayPtr> outputs, DeviceError reason) {
+  const auto error = std::make_shared<const DeviceError>(std::move(reason));
+  mark_failed(outputs, error);
+  put_back(*error);
+  lock.unlock();
+  raise(*error, where_now());
+}
+
+int64_t bytes_of(std::span<const ArrayPtr> arrays) {
+  int64_t bytes = 0;
+  for (const ArrayPtr& array : arrays) bytes += array->type->bytes;
+  return bytes;
+}
+
 void run_queued(QueuedLaunch& launch) {
   const char* line = launch.outputs.front()->made_at;
-  for (const ArrayPtr& input : launch.inputs) {
-    if (input->state == ArrayState::kFailed) return mark_failed(launch.outputs, input->error);
-  }
-  if (launch.program->state == Program::State::kFailed) {
-    return mark_failed(launch.outputs,
-                       std::make_shared<DeviceError>(late({launch.program->error}, line)));
-  }
+  const auto fail = [&](DeviceError error) {
+    mark_failed(launch.outputs, std::make_shared<DeviceError>(late(std::move(error), line)));
+  };
+  if (const auto error = failed_input(*launch.program, launch.inputs))
+    return mark_failed(launch.outputs, error);
+  if (launch.program->state == Program::State::kFailed) return fail(compile_error(*launch.program));
   const pjrt::Status status = execute(*launch.program, launch.inputs, launch.outputs, launch.op);
   if (!status.ok()) {
-    mark_failed(launch.outputs, std::make_shared<DeviceError>(late(
-                                    failure(call_text(launch.op, launch.inputs), status), line)));
+    fail(failure(blamed(launch.op, launch.inputs), status));
   }
 }
 
 void work() {
   Queue& q = queue();
   std::unique_lock lock(q.mutex);
+  auto held_since = std::chrono::steady_clock::now();
   for (;;) {
     q.arrived.wait(lock, [&] {
       return q.launches.empty() ? q.closing
@@ -183,8 +292,16 @@ void work() {
     });
     if (q.launches.empty()) return;
     run_queued(q.launches.front());
+    q.bytes -= bytes_of(q.launches.front().outputs);
     q.launches.pop_front();
     q.drained.notify_all();
+    // A long queue of ready programs leaves the mutex to others now and then, so that Ctrl-C is answered.
+    if (const auto now = std::chrono::steady_clock::now(); now - held_since > kInterruptPeriod) {
+      lock.unlock();
+      std::this_thread::sleep_for(kPause);
+      lock.lock();
+      held_since = now;
+    }
   }
 }
 
@@ -199,6 +316,31 @@ void wait_on_queue(std::unique_lock<std::mutex>& lock, Done done) {
     g_interrupt_check();
     lock.lock();
   }
+}
+
+// Waits for the device, answering Ctrl-C. Without the mutex.
+pjrt::Status await(const pjrt::Event& event) {
+  struct Waiter {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool done = false;
+  };
+  if (event.is_ready() || g_interrupt_check == nullptr) return event.await();
+  const auto waiter = std::make_shared<Waiter>();
+  const pjrt::Status asked = event.on_ready([waiter](const pjrt::Status&) {
+    const std::lock_guard lock(waiter->mutex);
+    waiter->done = true;
+    waiter->changed.notify_all();
+  });
+  if (!asked.ok()) return event.await();
+  for (;;) {
+    {
+      std::unique_lock lock(waiter->mutex);
+      if (waiter->changed.wait_for(lock, kInterruptPeriod, [&] { return waiter->done; })) break;
+    }
+    g_interrupt_check();
+  }
+  return event.await();
 }
 
 void start_worker(Queue& q) {
@@ -229,20 +371,29 @@ void set_interrupt_check(void (*check)()) { g_interrupt_check = check; }
 void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<ArrayPtr> inputs,
             std::span<const ArrayPtr> outputs, const char* op) {
   Queue& q = queue();
-  if (q.launches.empty() && program.state.load(std::memory_order_acquire) == Program::State::kReady)
-      [[likely]] {
-    bool failed_input = false;
-    for (const ArrayPtr& input : inputs) failed_input |= input->state == ArrayState::kFailed;
-    if (!failed_input) [[likely]] {
-      const pjrt::Status status = execute(program, inputs, outputs, op);
-      if (!status.ok()) [[unlikely]] {
-        const auto error = std::make_shared<DeviceError>(failure(call_text(op, inputs), status));
-        mark_failed(outputs, error);
-        lock.unlock();
-        raise(*error, where_now());
-      }
-      return;
+  Program::State state = program.state.load(std::memory_order_acquire);
+  if (state == Program::State::kCompiling &&
+      !memory(outputs.front()->device).has_room(q.bytes + bytes_of(outputs)))
+      [[unlikely]] {  // it may not fit: that is to be raised at the call
+    wait_on_queue(lock, [&] {
+      state = program.state.load(std::memory_order_acquire);
+      return q.launches.empty() && state != Program::State::kCompiling;
+    });
+  }
+  if (state == Program::State::kFailed && program.error_used) [[unlikely]] {
+    ProgramCache::get().retry(program);  // a launch has reported it; this one may fare better
+    state = program.state.load(std::memory_order_acquire);
+  }
+  if (q.launches.empty() && state != Program::State::kCompiling) [[likely]] {
+    if (const auto error = failed_input(program, inputs)) [[unlikely]]
+      return mark_failed(outputs, error);
+    if (state == Program::State::kFailed) [[unlikely]]
+      raise_at_call(lock, outputs, compile_error(program));
+    const pjrt::Status status = execute(program, inputs, outputs, op);
+    if (!status.ok()) [[unlikely]] {
+      raise_at_call(lock, outputs, failure(blamed(op, inputs), status));
     }
+    return;
   }
   start_worker(q);
   QueuedLaunch& queued = q.launches.emplace_back();
@@ -250,10 +401,15 @@ void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<Arra
   queued.op = op;
   for (ArrayPtr& input : inputs) queued.inputs.push_back(std::move(input));
   queued.outputs.append(outputs.begin(), outputs.end());
+  q.bytes += bytes_of(outputs);
   q.arrived.notify_all();
-  if (q.launches.size() > kMaxQueuedLaunches) {
-    wait_on_queue(lock, [&q] { return q.launches.size() <= kMaxQueuedLaunches / 2; });
-  }
+}
+
+void make_room(std::unique_lock<std::mutex>& lock) {
+  const auto& launches = queue().launches;
+  if (launches.size() < kMaxQueuedLaunches) [[likely]]
+    return;
+  wait_on_queue(lock, [&] { return launches.size() <= kMaxQueuedLaunches / 2; });
 }
 
 void wait(const ArrayPtr& array) {
@@ -266,9 +422,25 @@ void wait(const ArrayPtr& array) {
     std::unique_lock lock(queue().mutex);
     wait_on_queue(lock, [&] { return array->state.load() != ArrayState::kPending; });
   }
-  if (array->state == ArrayState::kFailed) raise(*array->error);
-  const pjrt::Status status = pjrt::await_ready(client().api(), array->buffer);
-  if (!status.ok()) raise(late(failure(array->made_by, status), array->made_at));
+  if (array->state == ArrayState::kFailed) {
+    // What depends on it and is still queued fails first; then all that was written in vain is put back at once.
+    std::unique_lock lock(queue().mutex);
+    wait_on_queue(lock, [] { return queue().launches.empty(); });
+    put_back(*array->error);
+    lock.unlock();
+    raise(*array->error);
+  }
+  const auto ready = pjrt::ready_event(client().api(), array->buffer);
+  const pjrt::Status status = ready.ok() ? await(*ready) : ready.status();
+  if (status.ok()) [[likely]]
+    return;
+  const auto error = std::make_shared<DeviceError>(
+      late(failure(std::string(array->made_by) + ", or an operator whose result it used,", status),
+           array->made_at));
+  std::unique_lock lock(queue().mutex);
+  mark_failed({&array, 1}, error);  // reported: what is computed from it blames the same operator
+  lock.unlock();
+  raise(*error);
 }
 
 void drain() {

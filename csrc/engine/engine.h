@@ -30,11 +30,17 @@ std::mutex& engine_mutex();
 // One launch: `inputs` become the program's parameters, `outputs` its results. Call with the mutex held. Runs at once
 // where nothing is queued and the program is ready; else it is queued and the outputs are pending. An input that the
 // program may donate is donated when the launch holds the only reference to it. Throws when the queue is empty and the
-// launch fails; a queued launch that fails marks its outputs.
+// launch fails, after the storages of outputs with `written_to` got their former values back; a queued launch that fails
+// marks its outputs.
 void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<ArrayPtr> inputs,
             std::span<const ArrayPtr> outputs, const char* op);
 
-// Blocks until the array's content is there; throws the error of the launch that should have made it.
+// Blocks while very many launches are queued. Call with the mutex held, before the operands' values are looked at; the
+// mutex is free while it waits.
+void make_room(std::unique_lock<std::mutex>& lock);
+
+// Blocks until the array's content is there; throws the error of the launch that should have made it. Then every storage
+// that was written in vain because of that error has its former value back.
 void wait(const ArrayPtr& array);
 // Blocks until every queued launch has been issued to the device: the memory counters are then up to date.
 void drain();

@@ -55,6 +55,7 @@ std::string out_of_memory_report(int device, int64_t wanted) {
     text += " of a limit of " + size_text(limit);
   }
   std::vector<ArrayPtr> live = live_arrays(device);
+  std::erase_if(live, [](const ArrayPtr& array) { return array->buffer == nullptr; });
   std::sort(live.begin(), live.end(), [](const ArrayPtr& a, const ArrayPtr& b) {
     return std::pair(a->type->bytes, a.get()) > std::pair(b->type->bytes, b.get());
   });

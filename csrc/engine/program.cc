@@ -3,6 +3,7 @@
 #include <c10/util/Exception.h>
 #include <sys/resource.h>
 
+#include <cctype>
 #include <chrono>
 #include <condition_variable>
 #include <cstdio>
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <fstream>
 #include <mutex>
+#include <string_view>
 #include <thread>
 #include <unordered_map>
 
@@ -44,6 +46,25 @@ void dump(const Program& program) {
   }
 }
 
+// Parameters that the text names nowhere but in its signature.
+std::vector<size_t> unread_parameters(std::string_view text) {
+  constexpr std::string_view kParameter = "%arg";
+  std::vector<int> seen;
+  for (size_t at = text.find(kParameter); at != std::string_view::npos;
+       at = text.find(kParameter, at)) {
+    size_t number = 0;
+    for (at += kParameter.size(); at < text.size() && std::isdigit(text[at]) != 0; ++at)
+      number = number * 10 + static_cast<size_t>(text[at] - '0');
+    if (number >= seen.size()) seen.resize(number + 1);
+    ++seen[number];
+  }
+  std::vector<size_t> unread;
+  for (size_t i = 0; i < seen.size(); ++i) {
+    if (seen[i] == 1) unread.push_back(i);
+  }
+  return unread;
+}
+
 }  // namespace
 
 struct ProgramCache::Impl {
@@ -51,7 +72,7 @@ struct ProgramCache::Impl {
   std::string environment = client().cache_key();
 
   mutable std::mutex mutex;
-  std::condition_variable work, done;
+  std::condition_variable work;
   std::unordered_map<ir::Key, std::unique_ptr<Program>> programs;
   std::deque<Program*> waiting;
   std::vector<std::thread> pool;
@@ -85,9 +106,11 @@ struct ProgramCache::Impl {
     const double seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (!compiled.ok()) {
-      program.error = "tpu: the compiler refused the program of " + program.name + ": " +
-                      compiled.status().str();
-      if (std::getenv("TORCH_TPU_SHOW_PROGRAMS") != nullptr) program.error += "\n" + program.text;
+      program.error = {"tpu: the compiler refused the program of " + program.name + ": " +
+                           compiled.status().str(),
+                       compiled.status().code() == pjrt::Code::kResourceExhausted};
+      if (std::getenv("TORCH_TPU_SHOW_PROGRAMS") != nullptr)
+        program.error.message += "\n" + program.text;
       publish(program, Program::State::kFailed);
       return;
     }
@@ -122,13 +145,24 @@ struct ProgramCache::Impl {
   }
 
   void publish(Program& program, Program::State state) {
-    if (std::getenv("TORCH_TPU_SHOW_PROGRAMS") == nullptr) program.text = {};
+    if (state == Program::State::kReady && std::getenv("TORCH_TPU_SHOW_PROGRAMS") == nullptr)
+      program.text = {};
     {
       std::lock_guard lock(mutex);
       program.state.store(state, std::memory_order_release);
     }
-    done.notify_all();
     if (listener) listener();
+  }
+
+  // On the pool, or at once where there is none any more.
+  void schedule(Program& program, std::unique_lock<std::mutex>& lock) {
+    if (stopping) {
+      lock.unlock();
+      build(program);
+    } else {
+      waiting.push_back(&program);
+      work.notify_one();
+    }
   }
 
   void run() {
@@ -169,23 +203,21 @@ Program* ProgramCache::obtain(std::string text, std::string name, std::vector<in
   entry = std::make_unique<Program>();
   Program* program = entry.get();
   program->key = key;
+  program->unread = unread_parameters(text);
   program->text = std::move(text);
   program->name = std::move(name);
   program->donated = std::move(donated);
   program->traits = traits;
-  if (impl_->stopping) {
-    lock.unlock();
-    impl_->build(*program);
-  } else {
-    impl_->waiting.push_back(program);
-    impl_->work.notify_one();
-  }
+  impl_->schedule(*program, lock);
   return program;
 }
 
-void ProgramCache::wait(const Program& program) {
+void ProgramCache::retry(Program& program) {
   std::unique_lock lock(impl_->mutex);
-  impl_->done.wait(lock, [&] { return program.state.load() != Program::State::kCompiling; });
+  if (program.state != Program::State::kFailed) return;
+  program.error_used = false;
+  program.state = Program::State::kCompiling;
+  impl_->schedule(program, lock);
 }
 
 void ProgramCache::set_listener(std::function<void()> listener) {
@@ -200,6 +232,7 @@ void ProgramCache::shutdown() {
   impl_->work.notify_all();
   for (std::thread& thread : impl_->pool) thread.join();
   impl_->pool.clear();
+  impl_->listener = nullptr;  // programs are now built under the lock that it takes
 }
 
 CompileStats ProgramCache::stats() const {

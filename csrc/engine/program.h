@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/array.h"
 #include "engine/compile_options.h"
 #include "ir/key.h"
 #include "pjrt/executable.h"
@@ -19,13 +20,15 @@ struct Program {
   enum class State : uint8_t { kCompiling, kReady, kFailed };
 
   ir::Key key;                   // of text, options and plugin
-  std::string text;              // StableHLO; dropped once compiled
+  std::string text;              // StableHLO; dropped once compiled, kept where that failed
   std::string name;              // operator(s), for reports
   std::vector<int64_t> donated;  // parameters whose memory an output may take
+  std::vector<size_t> unread;    // parameters whose value the program does not need
   ProgramTraits traits;
   std::atomic<State> state{State::kCompiling};
   pjrt::Executable executable;  // kReady
-  std::string error;            // kFailed
+  DeviceError error;            // kFailed
+  bool error_used = false;      // a launch has failed by it; under the engine's mutex
   int64_t temp_bytes = 0;
 };
 
@@ -43,8 +46,9 @@ class ProgramCache {
   // compiled and must not. Thread-safe.
   Program* obtain(std::string text, std::string name, std::vector<int64_t> donated,
                   ProgramTraits traits, bool may_compile = true);
-  // Blocks until `program` is ready or failed.
-  void wait(const Program& program);
+  // Compiles a program that failed once more: what it failed for (memory, say) may have passed. Call with the engine's
+  // mutex held.
+  void retry(Program& program);
   // Called (on a pool thread) whenever a program becomes ready or fails.
   void set_listener(std::function<void()> listener);
   // Finishes what is being compiled and joins the pool; later misses compile on the calling thread.

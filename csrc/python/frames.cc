@@ -27,7 +27,7 @@ bool is_users(const std::string& file) {
   for (const std::string& directory : library_directories()) {
     if (file.compare(0, directory.size(), directory) == 0) return false;
   }
-  return file.empty() || file[0] != '<';  // "<frozen importlib._bootstrap>", "<string>"
+  return file.rfind("<frozen ", 0) != 0;
 }
 
 struct Place {
