@@ -56,8 +56,8 @@ std::shared_ptr<engine::Step> make_step(ir::Graph graph, const OpInfo& info,
   traits.many_equal_kernels =
       graph.nodes.size() == 1 && graph.nodes.front().results.size() >= kManyKernels;
   module_checks = std::move(module.checks);
-  return std::make_shared<engine::Step>(std::move(graph), std::move(text), info.label, traits,
-                                        options.precision);
+  return std::make_shared<engine::Step>(std::move(graph), std::move(text), info.label.c_str(),
+                                        traits, options.precision);
 }
 
 c10::SmallVector<int64_t, 6> offsets_of(const Walk& walk) {

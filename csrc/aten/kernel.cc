@@ -174,10 +174,9 @@ void inspect(const OpInfo& info, const Variant& variant, const Walk& walk,
 }
 
 // The step's own program, to be launched now: what was recorded before it goes first. With the mutex held.
-engine::Program* program_of(std::unique_lock<std::mutex>& lock, const OpInfo& info,
-                            engine::Step& step, const Stack& stack) {
+engine::Program* program_of(const OpInfo& info, engine::Step& step, const Stack& stack) {
   if (engine::recorded() > 0) [[unlikely]]
-    engine::flush(lock, engine::FlushReason::kOtherMode);
+    engine::flush(engine::FlushReason::kOtherMode);
   if (engine::Program* program = step.program()) [[likely]]
     return program;
   engine::Program* program = step.obtain(/*may_compile=*/!engine::no_compile_expected());
@@ -195,7 +194,7 @@ void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& en
   Written before;
   if (variant.step != nullptr) {
     const bool deferred = engine::eager_mode() == engine::EagerMode::kDeferAndFuse;
-    engine::Program* program = deferred ? nullptr : program_of(lock, info, *variant.step, *stack);
+    engine::Program* program = deferred ? nullptr : program_of(info, *variant.step, *stack);
     for (const OutputPlan& out : entry.outputs) {
       if (out.type != nullptr)
         outputs.push_back(c10::make_intrusive<Array>(out.type, device, ArrayState::kPending));
@@ -231,8 +230,8 @@ void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& en
       }
     }
     if (deferred) {
-      engine::record(lock, variant.step, {inputs.data(), inputs.size()},
-                     {outputs.data(), outputs.size()}, {words.data(), words.size()});
+      engine::record(variant.step, {inputs.data(), inputs.size()}, {outputs.data(), outputs.size()},
+                     {words.data(), words.size()});
     } else {
       engine::launch(lock, *program, {inputs.data(), inputs.size()},
                      {outputs.data(), outputs.size()}, info.label.c_str());

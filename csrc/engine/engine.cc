@@ -27,18 +27,12 @@ std::atomic<int> g_process_mode{0};
 thread_local int t_thread_mode = -1;
 void (*g_interrupt_check)() = nullptr;
 
-struct QueuedLaunch {
-  Program* program;
-  c10::SmallVector<ArrayPtr, 6> inputs, outputs;
-  const char* op;
-};
-
 struct Queue {
   std::mutex mutex;  // the engine's
   std::condition_variable
       arrived;  // a launch was queued, or a program became ready, or the queue is closing
   std::condition_variable drained;  // a launch left the queue
-  std::deque<QueuedLaunch> launches;
+  std::deque<Launch> launches;
   int64_t bytes = 0;  // of the results of all queued launches
   std::thread worker;
   bool closing = false;
@@ -261,24 +255,42 @@ std::string blamed(const char* op, std::span<const ArrayPtr> inputs) {
   raise(*error, where_now());
 }
 
+bool still_there(std::span<const ArrayPtr> inputs) {
+  return std::none_of(inputs.begin(), inputs.end(),
+                      [](const ArrayPtr& input) { return !input || is_gone(*input); });
+}
+
 int64_t bytes_of(std::span<const ArrayPtr> arrays) {
   int64_t bytes = 0;
   for (const ArrayPtr& array : arrays) bytes += array->type->bytes;
   return bytes;
 }
 
-void run_queued(QueuedLaunch& launch) {
+// Runs a launch whose turn it is, or gives those that take its place.
+std::vector<Launch> run_queued(Launch& launch) {
   const char* line = launch.outputs.front()->made_at;
-  const auto fail = [&](DeviceError error) {
+  const auto fail = [&](DeviceError error) -> std::vector<Launch> {
+    if (launch.apart && still_there(launch.inputs))
+      return launch.apart(launch.inputs, launch.outputs);
     mark_failed(launch.outputs, std::make_shared<DeviceError>(late(std::move(error), line)));
+    return {};
   };
-  if (const auto error = failed_input(*launch.program, launch.inputs))
-    return mark_failed(launch.outputs, error);
+  if (const auto error = failed_input(*launch.program, launch.inputs)) {
+    if (launch.apart) return launch.apart(launch.inputs, launch.outputs);  // some may not need it
+    mark_failed(launch.outputs, error);
+    return {};
+  }
   if (launch.program->state == Program::State::kFailed) return fail(compile_error(*launch.program));
   const pjrt::Status status = execute(*launch.program, launch.inputs, launch.outputs, launch.op);
-  if (!status.ok()) {
-    fail(failure(blamed(launch.op, launch.inputs), status));
-  }
+  if (!status.ok()) return fail(failure(blamed(launch.op, launch.inputs), status));
+  return {};
+}
+
+void put_first(std::vector<Launch> launches) {
+  Queue& q = queue();
+  for (const Launch& launch : launches) q.bytes += bytes_of(launch.outputs);
+  q.launches.insert(q.launches.begin(), std::make_move_iterator(launches.begin()),
+                    std::make_move_iterator(launches.end()));
 }
 
 void work() {
@@ -291,9 +303,10 @@ void work() {
                                 : q.launches.front().program->state != Program::State::kCompiling;
     });
     if (q.launches.empty()) return;
-    run_queued(q.launches.front());
+    std::vector<Launch> instead = run_queued(q.launches.front());
     q.bytes -= bytes_of(q.launches.front().outputs);
     q.launches.pop_front();
+    put_first(std::move(instead));
     q.drained.notify_all();
     // A long queue of ready programs leaves the mutex to others now and then, so that Ctrl-C is answered.
     if (const auto now = std::chrono::steady_clock::now(); now - held_since > kInterruptPeriod) {
@@ -396,12 +409,27 @@ void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<Arra
     return;
   }
   start_worker(q);
-  QueuedLaunch& queued = q.launches.emplace_back();
+  Launch& queued = q.launches.emplace_back();
   queued.program = &program;
   queued.op = op;
   for (ArrayPtr& input : inputs) queued.inputs.push_back(std::move(input));
   queued.outputs.append(outputs.begin(), outputs.end());
   q.bytes += bytes_of(outputs);
+  q.arrived.notify_all();
+}
+
+void launch_quietly(Launch launch) {
+  Queue& q = queue();
+  const auto state = launch.program->state.load(std::memory_order_acquire);
+  if (q.launches.empty() && state != Program::State::kCompiling) [[likely]] {
+    std::vector<Launch> instead = run_queued(launch);
+    if (instead.empty()) return;
+    put_first(std::move(instead));
+  } else {
+    q.bytes += bytes_of(launch.outputs);
+    q.launches.push_back(std::move(launch));
+  }
+  start_worker(q);
   q.arrived.notify_all();
 }
 
@@ -416,7 +444,7 @@ void wait(const ArrayPtr& array) {
   check_fork();  // its launch may be in a queue that the parent's threads serve
   if (array->state.load(std::memory_order_acquire) == ArrayState::kRecorded) {
     std::unique_lock lock(queue().mutex);
-    flush(lock, FlushReason::kHostRead);
+    flush(FlushReason::kHostRead);
   }
   if (array->state.load(std::memory_order_acquire) == ArrayState::kPending) {
     std::unique_lock lock(queue().mutex);
@@ -446,7 +474,7 @@ void wait(const ArrayPtr& array) {
 void drain() {
   if (!client_started() || in_bad_fork()) return;
   std::unique_lock lock(queue().mutex);
-  flush(lock, FlushReason::kSynchronize);
+  flush(FlushReason::kSynchronize);
   wait_on_queue(lock, [] { return queue().launches.empty(); });
 }
 
@@ -454,7 +482,7 @@ void synchronize(int device) {
   if (!client_started()) return;
   check_fork();
   std::unique_lock lock(queue().mutex);
-  flush(lock, FlushReason::kSynchronize);
+  flush(FlushReason::kSynchronize);
   wait_on_queue(lock, [] { return queue().launches.empty(); });
   const std::vector<ArrayPtr> live = live_arrays(device);
   lock.unlock();

@@ -7,6 +7,7 @@
 #include <ATen/core/Generator.h>
 #include <c10/util/SmallVector.h>
 
+#include <functional>
 #include <mutex>
 #include <span>
 #include <string>
@@ -34,6 +35,20 @@ std::mutex& engine_mutex();
 // marks its outputs.
 void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<ArrayPtr> inputs,
             std::span<const ArrayPtr> outputs, const char* op);
+// A launch by itself, and the ones that do the same work in its place.
+struct Launch;
+using Apart = std::function<std::vector<Launch>(std::span<ArrayPtr> inputs,
+                                                std::span<const ArrayPtr> outputs)>;
+struct Launch {
+  Program* program;
+  c10::SmallVector<ArrayPtr, 6> inputs, outputs;
+  const char* op;
+  // Of a program that does the work of several calls: the calls one by one, where it cannot be compiled or run and its
+  // inputs are still there. Called with the mutex held.
+  Apart apart;
+};
+// As above, but never throws: a failure marks the outputs.
+void launch_quietly(Launch launch);
 
 // Blocks while very many launches are queued. Call with the mutex held, before the operands' values are looked at; the
 // mutex is free while it waits.

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "engine/diagnostics.h"
 #include "engine/engine.h"
 #include "ir/join.h"
 #include "ir/key.h"
@@ -13,15 +14,17 @@
 namespace torch_tpu::engine {
 namespace {
 
-constexpr size_t kMaxRecorded = 4096;                       // calls
+constexpr size_t kMaxRecorded = 4096;                      // calls
 constexpr int64_t kMaxRecordedBytes = int64_t{256} << 20;  // of results
 // Groups are cut after a call whose last few contents hash to a multiple of kCutEvery, at these lengths.
 constexpr size_t kMinGroup = 24, kMaxGroup = 96;
 constexpr uint64_t kCutEvery = 16;
-constexpr int kCutWindow = 4;      // calls
+constexpr int kCutWindow = 4;           // calls
 constexpr size_t kMaxGroups = 1 << 14;  // remembered
 // One fused program compiles in the time of this many programs of one call.
 constexpr size_t kCallsPerCompile = 8;
+
+constexpr uint32_t kMade = 1u << 31;  // in Array::group_index: made in the group, not from outside
 
 struct Call {
   std::shared_ptr<Step> step;
@@ -30,8 +33,11 @@ struct Call {
   c10::SmallVector<uint32_t, 6> words;
 };
 
+class Recipe;
+
 struct Group {
   Program* program = nullptr;
+  std::shared_ptr<const Recipe> recipe;
   int sightings = 0;
 };
 
@@ -44,7 +50,6 @@ struct Recorder {
   std::vector<size_t> cuts;  // a group ends before each
   std::array<uint64_t, kCutWindow> window{};
   int64_t bytes = 0;
-  bool flushing = false;
   uint64_t group_number = 0;
   ska::flat_hash_map<ir::Key, Group, KeyHash> groups;
   FusionStats stats;
@@ -69,6 +74,11 @@ class GroupShape {
   std::vector<ArrayPtr>& externals() { return externals_; }
   const std::vector<ArrayPtr>& needed() const { return needed_; }
   size_t made() const { return made_.size(); }
+  // The call that makes an array of the group, and as which of its outputs.
+  std::pair<int, int> place_of(const Array& array) const {
+    const Made& made = made_[array.group_index & ~kMade];
+    return {made.call, made.output};
+  }
 
   ir::Graph graph() const {
     std::vector<ir::ValueSpec> inputs;
@@ -93,12 +103,10 @@ class GroupShape {
     int call, output;
     int root;  // the external whose memory it may take over, or -1
   };
-  static constexpr uint32_t kMade = 1u << 31;
-
   ir::Source source_of(const Array& array) const {
     if ((array.group_index & kMade) == 0) return {-1, static_cast<int>(array.group_index)};
-    const Made& made = made_[array.group_index & ~kMade];
-    return {made.call, made.output};
+    const auto [call, output] = place_of(array);
+    return {call, output};
   }
 
   void scan() {
@@ -131,7 +139,8 @@ class GroupShape {
       hasher.add(dead.back());
     }
     for (const Made& made : made_) {
-      const ArrayPtr& array = calls_[static_cast<size_t>(made.call)].outputs[static_cast<size_t>(made.output)];
+      const ArrayPtr& array =
+          calls_[static_cast<size_t>(made.call)].outputs[static_cast<size_t>(made.output)];
       const bool is_needed = array.use_count() > array->group_uses;
       hasher.add(is_needed);
       if (!is_needed) continue;
@@ -163,9 +172,8 @@ class GroupShape {
 };
 
 std::string group_name(std::span<const Call> calls) {
-  std::string name = std::to_string(calls.size()) + " operators, " + calls.front().step->name() +
-                     " to " + calls.back().step->name();
-  return name;
+  return std::to_string(calls.size()) + " operators, " + calls.front().step->name() + " to " +
+         calls.back().step->name();
 }
 
 Program* obtain(std::span<const Call> calls, const ir::Graph& graph, bool may_compile) {
@@ -181,7 +189,8 @@ Program* obtain(std::span<const Call> calls, const ir::Graph& graph, bool may_co
                                     may_compile);
 }
 
-void pack(std::vector<ArrayPtr>& inputs, std::span<const uint32_t> words, int device) {
+void add_words(c10::SmallVectorImpl<ArrayPtr>& inputs, std::span<const uint32_t> words,
+               int device) {
   if (!words.empty()) inputs.push_back(scalar_words(words, device, /*reuse=*/false));
 }
 
@@ -190,20 +199,83 @@ void about_to_launch(std::span<const ArrayPtr> outputs) {
     output->state.store(ArrayState::kPending, std::memory_order_release);
 }
 
-void run_apart(std::unique_lock<std::mutex>& lock, std::span<Call> calls) {
-  for (Call& call : calls) {
-    std::vector<ArrayPtr> inputs(std::make_move_iterator(call.inputs.begin()),
-                                 std::make_move_iterator(call.inputs.end()));
-    call.inputs.clear();
-    pack(inputs, call.words, call.outputs.front()->device);
-    about_to_launch({call.outputs.data(), call.outputs.size()});
-    launch(lock, *call.step->obtain(), inputs, {call.outputs.data(), call.outputs.size()},
-           call.step->name().c_str());
-    call.outputs.clear();
-  }
+Launch launch_of(Call& call) {
+  about_to_launch({call.outputs.data(), call.outputs.size()});
+  Launch launch{call.step->obtain(), {}, {}, call.step->name(), nullptr};
+  for (ArrayPtr& input : call.inputs) launch.inputs.push_back(std::move(input));
+  add_words(launch.inputs, call.words, call.outputs.front()->device);
+  for (ArrayPtr& output : call.outputs) launch.outputs.push_back(std::move(output));
+  return launch;
 }
 
-void run_group(std::unique_lock<std::mutex>& lock, std::span<Call> calls) {
+void run_apart(std::span<Call> calls) {
+  for (Call& call : calls) launch_quietly(launch_of(call));
+}
+
+// The calls of a group that runs fused, without its arrays: what is needed to run them one by one after all.
+class Recipe {
+ public:
+  Recipe(std::span<const Call> calls, const GroupShape& shape) {
+    for (const Call& call : calls) {
+      Part& part = parts_.emplace_back();
+      part.step = call.step;
+      part.words = call.words.size();
+      for (const ArrayPtr& input : call.inputs) part.inputs.push_back(input->group_index);
+      for (const ArrayPtr& output : call.outputs) {
+        part.outputs.push_back({output->type, output->made_at, -1});
+      }
+      device_ = call.outputs.front()->device;
+    }
+    for (size_t i = 0; i < shape.needed().size(); ++i) {
+      const auto [part, output] = shape.place_of(*shape.needed()[i]);
+      parts_[static_cast<size_t>(part)].outputs[static_cast<size_t>(output)].needed =
+          static_cast<int>(i);
+    }
+  }
+
+  std::vector<Launch> launches(std::span<ArrayPtr> externals, std::span<const ArrayPtr> needed,
+                               std::span<const uint32_t> words) const {
+    std::vector<ArrayPtr> made;
+    std::vector<Launch> launches;
+    for (const Part& part : parts_) {
+      Call call;
+      call.step = part.step;
+      call.words.append(words.begin(), words.begin() + static_cast<int64_t>(part.words));
+      words = words.subspan(part.words);
+      for (const uint32_t index : part.inputs) {
+        call.inputs.push_back((index & kMade) == 0 ? externals[index] : made[index & ~kMade]);
+      }
+      for (const Output& output : part.outputs) {
+        ArrayPtr array = output.needed >= 0 ? needed[static_cast<size_t>(output.needed)]
+                                            : c10::make_intrusive<Array>(output.type, device_,
+                                                                         ArrayState::kPending);
+        array->made_by = part.step->name();
+        array->made_at = output.line;
+        made.push_back(array);
+        call.outputs.push_back(std::move(array));
+      }
+      launches.push_back(launch_of(call));
+    }
+    return launches;
+  }
+
+ private:
+  struct Output {
+    const ArrayType* type;
+    const char* line;
+    int needed;
+  };
+  struct Part {
+    std::shared_ptr<Step> step;
+    size_t words;
+    c10::SmallVector<uint32_t, 4> inputs;
+    c10::SmallVector<Output, 2> outputs;
+  };
+  std::vector<Part> parts_;
+  int device_ = 0;
+};
+
+void run_group(std::span<Call> calls) {
   Recorder& r = recorder();
   ++r.stats.groups;
   GroupShape shape(calls);
@@ -214,7 +286,7 @@ void run_group(std::unique_lock<std::mutex>& lock, std::span<Call> calls) {
   ++group.sightings;
   const auto without = static_cast<size_t>(std::count_if(
       calls.begin(), calls.end(), [](const Call& c) { return !c.step->has_ready_program(); }));
-  if (group.program == nullptr) {
+  if (group.program == nullptr && calls.size() > 1) {
     const ir::Graph graph = shape.graph();
     // A program on disk is as good as one in memory. Else compile at once what is cheaper fused than apart, and what has
     // come up again.
@@ -222,32 +294,42 @@ void run_group(std::unique_lock<std::mutex>& lock, std::span<Call> calls) {
     group.program = obtain(calls, graph, worth);
     if (group.program != nullptr) ++r.stats.compiled_groups;
   }
-  if (group.program == nullptr ||
-      (group.program->state != Program::State::kReady && without == 0)) {
+  const bool usable = group.program != nullptr && group.program->state != Program::State::kFailed;
+  if (!usable || (group.program->state == Program::State::kCompiling && without == 0)) {
     shape.externals().clear();
-    return run_apart(lock, calls);
+    return run_apart(calls);
   }
   ++r.stats.fused;
-  std::vector<ArrayPtr> inputs = std::move(shape.externals());
-  const std::vector<ArrayPtr> outputs = shape.needed();
-  c10::SmallVector<uint32_t, 64> words;
+  if (group.recipe == nullptr || tracebacks()) {  // lines differ from time to time
+    group.recipe = std::make_shared<Recipe>(calls, shape);
+  }
+  Launch launch;
+  launch.program = group.program;
+  launch.op = group.program->name.c_str();
+  for (ArrayPtr& external : shape.externals()) launch.inputs.push_back(std::move(external));
+  launch.outputs.append(shape.needed().begin(), shape.needed().end());
+  about_to_launch({launch.outputs.data(), launch.outputs.size()});
+  std::vector<uint32_t> words;
   for (Call& call : calls) {
-    words.append(call.words.begin(), call.words.end());
+    words.insert(words.end(), call.words.begin(), call.words.end());
     call.inputs.clear();
     call.outputs.clear();
   }
-  pack(inputs, words, outputs.front()->device);
-  about_to_launch(outputs);
-  launch(lock, *group.program, inputs, outputs, group.program->name.c_str());
+  add_words(launch.inputs, words, launch.outputs.front()->device);
+  launch.apart = [recipe = group.recipe, words = std::move(words)](
+                     std::span<ArrayPtr> externals, std::span<const ArrayPtr> needed) {
+    return recipe->launches(externals, needed, words);
+  };
+  launch_quietly(std::move(launch));
 }
 
 }  // namespace
 
-Step::Step(ir::Graph graph, std::string text, std::string name, ProgramTraits traits,
+Step::Step(ir::Graph graph, std::string text, const char* name, ProgramTraits traits,
            stablehlo::Precision precision)
     : graph_(std::move(graph)),
       text_(std::move(text)),
-      name_(std::move(name)),
+      name_(name),
       traits_(traits),
       precision_(precision) {
   ir::KeyHasher hasher;
@@ -264,9 +346,8 @@ Program* Step::obtain(bool may_compile) {
   return program_;
 }
 
-void record(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Step>& step,
-            std::span<ArrayPtr> inputs, std::span<const ArrayPtr> outputs,
-            std::span<const uint32_t> words) {
+void record(const std::shared_ptr<Step>& step, std::span<ArrayPtr> inputs,
+            std::span<const ArrayPtr> outputs, std::span<const uint32_t> words) {
   Recorder& r = recorder();
   ++r.stats.calls;
   const size_t length = r.calls.size() - (r.cuts.empty() ? 0 : r.cuts.back());
@@ -277,6 +358,8 @@ void record(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Step>& ste
   for (ArrayPtr& input : inputs) call.inputs.push_back(std::move(input));
   for (const ArrayPtr& output : outputs) {
     output->state.store(ArrayState::kRecorded, std::memory_order_release);
+    output->former.reset();  // only launches can put it back
+    output->written_to = 0;
     r.bytes += output->type->bytes;
     call.outputs.push_back(output);
   }
@@ -291,27 +374,25 @@ void record(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Step>& ste
   if (length + 1 >= kMaxGroup || (length + 1 >= kMinGroup && (mixed >> 32) % kCutEvery == 0))
     r.cuts.push_back(r.calls.size());
   if (r.calls.size() >= kMaxRecorded) [[unlikely]]
-    flush(lock, FlushReason::kLength);
+    flush(FlushReason::kLength);
   if (r.bytes >= kMaxRecordedBytes) [[unlikely]]
-    flush(lock, FlushReason::kBytes);
+    flush(FlushReason::kBytes);
 }
 
-void flush(std::unique_lock<std::mutex>& lock, FlushReason reason) {
+void flush(FlushReason reason) {
   Recorder& r = recorder();
-  if (r.calls.empty() || r.flushing) return;
+  if (r.calls.empty()) return;
   ++r.stats.flushes[static_cast<size_t>(reason)];
-  r.flushing = true;
   if (r.cuts.empty() || r.cuts.back() != r.calls.size()) r.cuts.push_back(r.calls.size());
   size_t first = 0;
   for (const size_t end : r.cuts) {
-    run_group(lock, std::span(r.calls).subspan(first, end - first));
+    run_group(std::span(r.calls).subspan(first, end - first));
     first = end;
   }
   r.calls.clear();
   r.cuts.clear();
   r.bytes = 0;
   r.window = {};
-  r.flushing = false;
 }
 
 size_t recorded() { return recorder().calls.size(); }

@@ -22,11 +22,12 @@ namespace torch_tpu::engine {
 // Made by the kernel, once a key.
 class Step {
  public:
-  Step(ir::Graph graph, std::string text, std::string name, ProgramTraits traits,
+  // `name` lives for the process.
+  Step(ir::Graph graph, std::string text, const char* name, ProgramTraits traits,
        stablehlo::Precision precision);
 
   const ir::Graph& graph() const { return graph_; }
-  const std::string& name() const { return name_; }
+  const char* name() const { return name_; }
   stablehlo::Precision precision() const { return precision_; }
   // The same in every process for the same content.
   uint64_t content() const { return content_; }
@@ -40,7 +41,7 @@ class Step {
  private:
   ir::Graph graph_;
   std::string text_;  // until the program is obtained
-  std::string name_;
+  const char* name_;
   ProgramTraits traits_;
   stablehlo::Precision precision_;
   uint64_t content_;
@@ -59,18 +60,17 @@ enum class FlushReason : int {
 };
 
 // Records a call: `outputs` are pending from now on. The step's scalars are `words`.
-void record(std::unique_lock<std::mutex>& lock, const std::shared_ptr<Step>& step,
-            std::span<ArrayPtr> inputs, std::span<const ArrayPtr> outputs,
-            std::span<const uint32_t> words);
+void record(const std::shared_ptr<Step>& step, std::span<ArrayPtr> inputs,
+            std::span<const ArrayPtr> outputs, std::span<const uint32_t> words);
 // Hands all recorded calls to the device.
-void flush(std::unique_lock<std::mutex>& lock, FlushReason reason);
+void flush(FlushReason reason);
 size_t recorded();  // calls that wait
 
 struct FusionStats {
   std::array<int64_t, static_cast<size_t>(FlushReason::kCount)> flushes{};
-  int64_t calls = 0;           // recorded
-  int64_t groups = 0;          // that ran
-  int64_t fused = 0;           // of them: as one program
+  int64_t calls = 0;            // recorded
+  int64_t groups = 0;           // that ran
+  int64_t fused = 0;            // of them: as one program
   int64_t compiled_groups = 0;  // different ones that were compiled
   int64_t values_kept_out = 0;  // results that never took memory
 };

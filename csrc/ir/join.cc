@@ -39,9 +39,9 @@ Graph join(std::vector<ValueSpec> inputs, std::span<const Part> parts,
   int next = static_cast<int>(joined.inputs.size());
   std::vector<std::vector<int>> part_outputs;  // values
   const auto value_of = [&](const Source& source) {
-    return source.part < 0 ? source.index
-                           : part_outputs[static_cast<size_t>(source.part)]
-                                         [static_cast<size_t>(source.index)];
+    return source.part < 0
+               ? source.index
+               : part_outputs[static_cast<size_t>(source.part)][static_cast<size_t>(source.index)];
   };
   for (const Part& part : parts) {
     std::vector<int> values;  // of the part's own numbering
@@ -54,7 +54,8 @@ Graph join(std::vector<ValueSpec> inputs, std::span<const Part> parts,
     joined.scalars.insert(joined.scalars.end(), part.graph->scalars.begin(),
                           part.graph->scalars.end());
     std::vector<int>& made = part_outputs.emplace_back();
-    for (const int output : part.graph->outputs) made.push_back(values[static_cast<size_t>(output)]);
+    for (const int output : part.graph->outputs)
+      made.push_back(values[static_cast<size_t>(output)]);
   }
   for (const Source& output : outputs) joined.outputs.push_back(value_of(output));
   return joined;
