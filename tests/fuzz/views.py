@@ -128,6 +128,7 @@ def make_same(rng: random.Random, t: torch.Tensor) -> View:
 
 
 def make_copy(rng: random.Random, t: torch.Tensor) -> View:
+    rows = [1, 0] if t.dim() > 0 and t.shape[0] > 1 else [0]
     return rng.choice(
         [
             (".clone()", lambda x: x.clone()),
@@ -135,7 +136,7 @@ def make_copy(rng: random.Random, t: torch.Tensor) -> View:
             (".flip(0)", lambda x: x.flip(0)),
             (".clone(contiguous)", lambda x: x.clone(memory_format=torch.contiguous_format)),
             (".roll(1)", lambda x: x.roll(1)),
-            ("[[1, 0]]", lambda x: x[[1, 0]]),
+            (f"[{rows}]", lambda x: x[rows]),
         ]
     )
 
