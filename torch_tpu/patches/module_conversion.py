@@ -28,17 +28,14 @@ def _apply_module(module: Any, fn: Callable[[Any], Any], recurse: bool = True) -
 
 
 def _moves(module: Any, fn: Callable[[Any], Any]) -> bool:
-    """Whether `fn` takes the module's tensors to the device or away from it, tried on an empty one."""
-    for tensors in (module._parameters, module._buffers):
-        for tensor in tensors.values():
-            if tensor is None:
-                continue
-            try:
-                probe = torch.empty(0, dtype=tensor.dtype, device=tensor.device)
-                return (fn(probe).device.type == "tpu") != (tensor.device.type == "tpu")
-            except Exception:  # whatever `fn` has to say about the tensors, it says when they are converted
-                return False
-    return False
+    """Whether `fn` takes one of the module's tensors to the device or away from it, tried on empty ones."""
+    tensors = (t for held in (module._parameters, module._buffers) for t in held.values() if t is not None)
+    kinds = {(tensor.device, tensor.dtype) for tensor in tensors}
+    try:
+        probes = [torch.empty(0, dtype=dtype, device=device) for device, dtype in kinds]
+        return any((fn(probe).device.type == "tpu") != (probe.device.type == "tpu") for probe in probes)
+    except Exception:  # whatever `fn` has to say about the tensors, it says when they are converted
+        return False
 
 
 @contextlib.contextmanager
