@@ -55,8 +55,6 @@ def test_what_is_no_mode_is_refused_and_changes_nothing():
             torch.tpu.eager_mode = wrong
         with pytest.raises(TypeError, match=r"EagerMode\.STRICT"):
             torch.tpu.set_eager_mode(wrong)
-    with pytest.raises(NotImplementedError, match="DEFER_AND_FUSE"):
-        torch.tpu.set_eager_mode(EagerMode.DEFER_AND_FUSE)
     assert torch.tpu.get_eager_mode() is EagerMode.STRICT
     assert torch.tpu.eager_mode is EagerMode.STRICT
 

@@ -39,8 +39,6 @@ def test_import_in_either_order_and_without_autoload(output):
     ("variable", "value", "kind", "words"),
     [
         ("TORCH_TPU_EAGER_MODE", "nonsense", "ValueError", ("nonsense", "strict", "debug", "fuse")),
-        ("TORCH_TPU_EAGER_MODE", "fuse", "NotImplementedError", ("DEFER_AND_FUSE", "STRICT")),
-        ("TORCH_TPU_DEFER_AND_FUSE", "1", "NotImplementedError", ("DEFER_AND_FUSE", "STRICT")),
     ],
 )
 def test_bad_mode_in_environment(output, variable, value, kind, words):

@@ -54,7 +54,7 @@ def _add_device() -> None:
     _load_extension()
     try:
         tpu.modes.set_from_environment()
-    except (ValueError, NotImplementedError) as error:
+    except ValueError as error:
         _refuse(error)
     _patch()
 

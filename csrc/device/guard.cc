@@ -68,6 +68,7 @@ class GuardImpl final : public c10::impl::DeviceGuardImplInterface {
     auto* e = static_cast<Event*>(*event);
     e->device = stream.device_index();
     e->timed = flag == c10::EventFlag::BACKEND_DEFAULT;
+    engine::issue();
     if (e->timed) engine::synchronize(e->device);
     e->finished = std::chrono::steady_clock::now();
   }

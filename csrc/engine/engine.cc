@@ -21,6 +21,7 @@ namespace {
 constexpr size_t kMaxQueuedLaunches = 4096;
 constexpr size_t kMaxKeptScalars = 4096;
 constexpr auto kInterruptPeriod = std::chrono::milliseconds(50);
+constexpr auto kIdlePeriod = std::chrono::milliseconds(20);
 constexpr auto kPause = std::chrono::milliseconds(1);
 
 std::atomic<int> g_process_mode{0};
@@ -195,7 +196,7 @@ pjrt::Status execute(Program& program, std::span<ArrayPtr> inputs,
     if (input.use_count() == 1) input.reset();
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
-    outputs[i]->made_by = op;
+    if (*outputs[i]->made_by == '\0') outputs[i]->made_by = op;
     outputs[i]->written_to = 0;  // what it replaced is gone
     outputs[i]->set_buffer(results[i]);
   }
@@ -298,10 +299,19 @@ void work() {
   std::unique_lock lock(q.mutex);
   auto held_since = std::chrono::steady_clock::now();
   for (;;) {
-    q.arrived.wait(lock, [&] {
+    const auto due = [&] {
       return q.launches.empty() ? q.closing
                                 : q.launches.front().program->state != Program::State::kCompiling;
-    });
+    };
+    while (!due()) {
+      const int64_t before = calls_so_far();
+      if (recorded() == 0) {
+        q.arrived.wait(lock);
+      } else if (q.arrived.wait_for(lock, kIdlePeriod) == std::cv_status::timeout &&
+                 calls_so_far() == before) {
+        flush(FlushReason::kIdle);
+      }
+    }
     if (q.launches.empty()) return;
     std::vector<Launch> instead = run_queued(q.launches.front());
     q.bytes -= bytes_of(q.launches.front().outputs);
@@ -433,6 +443,15 @@ void launch_quietly(Launch launch) {
   q.arrived.notify_all();
 }
 
+void fail(std::span<const ArrayPtr> outputs, std::string message) {
+  mark_failed(outputs, std::make_shared<DeviceError>(DeviceError{std::move(message)}));
+}
+
+void expect_idleness() {
+  start_worker(queue());
+  queue().arrived.notify_all();
+}
+
 void make_room(std::unique_lock<std::mutex>& lock) {
   const auto& launches = queue().launches;
   if (launches.size() < kMaxQueuedLaunches) [[likely]]
@@ -469,6 +488,12 @@ void wait(const ArrayPtr& array) {
   mark_failed({&array, 1}, error);  // reported: what is computed from it blames the same operator
   lock.unlock();
   raise(*error);
+}
+
+void issue() {
+  if (!client_started() || in_bad_fork()) return;
+  std::unique_lock lock(queue().mutex);
+  flush(FlushReason::kSynchronize);
 }
 
 void drain() {

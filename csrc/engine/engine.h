@@ -49,6 +49,10 @@ struct Launch {
 };
 // As above, but never throws: a failure marks the outputs.
 void launch_quietly(Launch launch);
+// Marks arrays as failed; reading one raises RuntimeError. With the mutex held.
+void fail(std::span<const ArrayPtr> outputs, std::string message);
+// Something was recorded: it is flushed when nothing more comes for a while.
+void expect_idleness();
 
 // Blocks while very many launches are queued. Call with the mutex held, before the operands' values are looked at; the
 // mutex is free while it waits.
@@ -57,6 +61,8 @@ void make_room(std::unique_lock<std::mutex>& lock);
 // Blocks until the array's content is there; throws the error of the launch that should have made it. Then every storage
 // that was written in vain because of that error has its former value back.
 void wait(const ArrayPtr& array);
+// Hands what is recorded to the device.
+void issue();
 // Blocks until every queued launch has been issued to the device: the memory counters are then up to date.
 void drain();
 // Blocks until everything issued so far has finished.

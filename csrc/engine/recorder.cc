@@ -1,5 +1,6 @@
 #include "engine/recorder.h"
 
+#include <c10/util/Exception.h>
 #include <c10/util/SmallVector.h>
 #include <c10/util/flat_hash_map.h>
 
@@ -7,6 +8,7 @@
 
 #include "engine/diagnostics.h"
 #include "engine/engine.h"
+#include "engine/memory.h"
 #include "ir/join.h"
 #include "ir/key.h"
 #include "lowering/module.h"
@@ -51,6 +53,7 @@ struct Recorder {
   std::array<uint64_t, kCutWindow> window{};
   int64_t bytes = 0;
   uint64_t group_number = 0;
+  int64_t total = 0;  // calls ever recorded
   ska::flat_hash_map<ir::Key, Group, KeyHash> groups;
   FusionStats stats;
 };
@@ -275,11 +278,25 @@ class Recipe {
   int device_ = 0;
 };
 
-void run_group(std::span<Call> calls) {
+int64_t bytes_of(std::span<const ArrayPtr> arrays) {
+  int64_t bytes = 0;
+  for (const ArrayPtr& array : arrays) bytes += array->type->bytes;
+  return bytes;
+}
+
+int64_t bytes_of(std::span<const Call> calls) {
+  int64_t bytes = 0;
+  for (const Call& call : calls)
+    bytes += bytes_of(std::span<const ArrayPtr>(call.outputs.data(), call.outputs.size()));
+  return bytes;
+}
+
+void run_group(std::span<Call> calls, FlushReason reason) {
   Recorder& r = recorder();
   ++r.stats.groups;
   GroupShape shape(calls);
   r.stats.values_kept_out += static_cast<int64_t>(shape.made() - shape.needed().size());
+  r.stats.bytes_kept_out += bytes_of(calls) - bytes_of(shape.needed());
   if (shape.needed().empty()) return;  // nobody will ever look
   if (r.groups.size() >= kMaxGroups) r.groups.clear();
   Group& group = r.groups[shape.key()];
@@ -291,10 +308,21 @@ void run_group(std::span<Call> calls) {
     // A program on disk is as good as one in memory. Else compile at once what is cheaper fused than apart, and what has
     // come up again.
     const bool worth = without * kCallsPerCompile >= calls.size() || group.sightings > 1;
-    group.program = obtain(calls, graph, worth);
+    group.program =
+        obtain(calls, graph, worth && reason != FlushReason::kIdle && !no_compile_expected());
     if (group.program != nullptr) ++r.stats.compiled_groups;
   }
+  if (group.program == nullptr && without > 0 && no_compile_expected()) {
+    return fail(shape.needed(),
+                "torch.tpu.expect_no_compile(): the recorded " + group_name(calls) +
+                    " need programs that are neither in memory nor in the disk cache");
+  }
   const bool usable = group.program != nullptr && group.program->state != Program::State::kFailed;
+  if (group.program != nullptr && !usable) {
+    TORCH_WARN_ONCE("torch.tpu: the fused program of ", group_name(calls),
+                    " could not be compiled; its operators run one by one. ",
+                    group.program->error.message);
+  }
   if (!usable || (group.program->state == Program::State::kCompiling && without == 0)) {
     shape.externals().clear();
     return run_apart(calls);
@@ -350,6 +378,7 @@ void record(const std::shared_ptr<Step>& step, std::span<ArrayPtr> inputs,
             std::span<const ArrayPtr> outputs, std::span<const uint32_t> words) {
   Recorder& r = recorder();
   ++r.stats.calls;
+  if (++r.total, r.calls.empty()) expect_idleness();
   const size_t length = r.calls.size() - (r.cuts.empty() ? 0 : r.cuts.back());
   if (length > 0 && belongs_apart(r.calls.back(), *step, outputs.front()->device)) [[unlikely]]
     r.cuts.push_back(r.calls.size());
@@ -375,7 +404,9 @@ void record(const std::shared_ptr<Step>& step, std::span<ArrayPtr> inputs,
     r.cuts.push_back(r.calls.size());
   if (r.calls.size() >= kMaxRecorded) [[unlikely]]
     flush(FlushReason::kLength);
-  if (r.bytes >= kMaxRecordedBytes) [[unlikely]]
+  const int64_t limit = memory(outputs.front()->device).limit_bytes();
+  if (r.bytes >= (limit > 0 ? std::min(kMaxRecordedBytes, limit / 4) : kMaxRecordedBytes))
+      [[unlikely]]
     flush(FlushReason::kBytes);
 }
 
@@ -386,7 +417,7 @@ void flush(FlushReason reason) {
   if (r.cuts.empty() || r.cuts.back() != r.calls.size()) r.cuts.push_back(r.calls.size());
   size_t first = 0;
   for (const size_t end : r.cuts) {
-    run_group(std::span(r.calls).subspan(first, end - first));
+    run_group(std::span(r.calls).subspan(first, end - first), reason);
     first = end;
   }
   r.calls.clear();
@@ -395,6 +426,7 @@ void flush(FlushReason reason) {
   r.window = {};
 }
 
+int64_t calls_so_far() { return recorder().total; }
 size_t recorded() { return recorder().calls.size(); }
 FusionStats fusion_stats() { return recorder().stats; }
 void reset_fusion_stats() { recorder().stats = {}; }

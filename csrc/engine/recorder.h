@@ -56,15 +56,17 @@ enum class FlushReason : int {
   kBytes,        // their results would take kMaxRecordedBytes
   kMemory,       // the device was full
   kUser,         // torch.tpu.flush()
+  kIdle,         // nothing was recorded for kIdlePeriod
   kCount
 };
 
 // Records a call: `outputs` are pending from now on. The step's scalars are `words`.
 void record(const std::shared_ptr<Step>& step, std::span<ArrayPtr> inputs,
             std::span<const ArrayPtr> outputs, std::span<const uint32_t> words);
-// Hands all recorded calls to the device.
+// Hands all recorded calls to the device. Never throws: what fails is raised where a result is read.
 void flush(FlushReason reason);
-size_t recorded();  // calls that wait
+size_t recorded();       // calls that wait
+int64_t calls_so_far();  // recorded since the start: tells whether the recorder is idle
 
 struct FusionStats {
   std::array<int64_t, static_cast<size_t>(FlushReason::kCount)> flushes{};
@@ -73,6 +75,7 @@ struct FusionStats {
   int64_t fused = 0;            // of them: as one program
   int64_t compiled_groups = 0;  // different ones that were compiled
   int64_t values_kept_out = 0;  // results that never took memory
+  int64_t bytes_kept_out = 0;
 };
 FusionStats fusion_stats();
 void reset_fusion_stats();

@@ -15,6 +15,7 @@
 #include "engine/disk_cache.h"
 #include "engine/engine.h"
 #include "engine/memory.h"
+#include "engine/recorder.h"
 #include "lowering/table.h"
 #include "python/frames.h"
 
@@ -153,6 +154,27 @@ py::list operator_table() {
   return rows;
 }
 
+py::dict fusion_stats() {
+  engine::FusionStats stats;
+  {
+    const py::gil_scoped_release release;
+    std::lock_guard lock(engine::engine_mutex());
+    stats = engine::fusion_stats();
+  }
+  constexpr const char* kReasons[] = {"host_read", "synchronize", "other_mode", "length",
+                                      "bytes",     "memory",      "user",       "idle"};
+  py::dict out, flushes;
+  for (size_t i = 0; i < stats.flushes.size(); ++i) flushes[kReasons[i]] = stats.flushes[i];
+  out["flushes"] = flushes;
+  out["operators"] = stats.calls;
+  out["groups"] = stats.groups;
+  out["fused_groups"] = stats.fused;
+  out["different_groups"] = stats.compiled_groups;
+  out["values_kept_out"] = stats.values_kept_out;
+  out["bytes_kept_out"] = stats.bytes_kept_out;
+  return out;
+}
+
 PYBIND11_MODULE(_C, m) {
   device::register_hooks(&aten::resize_storage);
   aten::register_operators();
@@ -200,6 +222,37 @@ PYBIND11_MODULE(_C, m) {
   m.def("set_no_compile_expected", &engine::set_no_compile_expected);
   m.def("tracebacks", &engine::tracebacks);
   m.def("set_tracebacks", &engine::set_tracebacks);
+  m.def("fusion_stats", &fusion_stats);
+  m.def(
+      "reset_fusion_stats",
+      [] {
+        std::lock_guard lock(engine::engine_mutex());
+        engine::reset_fusion_stats();
+      },
+      NoGil());
+  m.def(
+      "flush",
+      [] {
+        std::lock_guard lock(engine::engine_mutex());
+        engine::flush(engine::FlushReason::kUser);
+      },
+      NoGil());
+  m.def(
+      "pending",
+      [] {
+        std::lock_guard lock(engine::engine_mutex());
+        return engine::recorded();
+      },
+      NoGil());
+  m.def(
+      "is_materialized",
+      [](const at::Tensor& tensor) {
+        std::lock_guard lock(engine::engine_mutex());
+        const engine::Slot* slot = engine::slot_of(tensor.storage().data_ptr());
+        return slot == nullptr || !slot->value ||
+               slot->value->state != engine::ArrayState::kRecorded;
+      },
+      NoGil());
   m.def("disk_cache_settings", [] {
     const engine::DiskCacheSettings settings = engine::disk_cache_settings();
     return std::pair(settings.directory, settings.limit_bytes);

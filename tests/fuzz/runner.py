@@ -27,14 +27,16 @@ def _start(world: World) -> None:
 
 def run_seed(seed: int) -> None:
     """Raises Mismatch, with the steps that lead to it, where the device and the CPU differ."""
-    mode = torch.tpu.EagerMode.DEBUG if seed % 4 == 3 else torch.tpu.EagerMode.STRICT
+    modes = torch.tpu.EagerMode
+    mode = (modes.STRICT, modes.DEFER_AND_FUSE, modes.STRICT, modes.DEBUG)[seed % 4]
     try:
         with torch.tpu.set_eager_mode(mode), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # expanded tensors, resized outputs
-            world = World(seed)
+            world = World(seed, steps_a_look=6 if mode is modes.DEFER_AND_FUSE else 1)
             _start(world)
             for _ in range(STEPS):
                 (view_step if world.rng.random() < 0.45 else write_step)(world)
+            world.compare()
             gradients.run(seed)
     except Mismatch as error:
         raise Mismatch(f"seed {seed}\n{error}") from error

@@ -10,7 +10,7 @@ import types
 import torch
 
 from torch_tpu import _runtime
-from torch_tpu.tpu import debug, memory, modes, random, streams
+from torch_tpu.tpu import debug, fusion, memory, modes, random, streams
 from torch_tpu.tpu._device import (
     current_device,
     device,
@@ -27,6 +27,14 @@ from torch_tpu.tpu._device import (
     platform_version,
     set_device,
     synchronize,
+)
+from torch_tpu.tpu.fusion import (
+    flush,
+    fusion_report,
+    fusion_stats,
+    is_materialized,
+    pending,
+    reset_fusion_stats,
 )
 from torch_tpu.tpu.memory import (
     empty_cache,
@@ -87,6 +95,10 @@ __all__ = [
     "empty_cache",
     "exchange_device",
     "expect_no_compile",
+    "flush",
+    "fusion",
+    "fusion_report",
+    "fusion_stats",
     "get_amp_supported_dtype",
     "get_device_capability",
     "get_device_name",
@@ -99,6 +111,7 @@ __all__ = [
     "is_available",
     "is_bf16_supported",
     "is_initialized",
+    "is_materialized",
     "manual_seed",
     "manual_seed_all",
     "max_memory_allocated",
@@ -109,11 +122,13 @@ __all__ = [
     "memory_reserved",
     "memory_stats",
     "modes",
+    "pending",
     "platform",
     "platform_version",
     "random",
     "reset_accumulated_memory_stats",
     "reset_compile_stats",
+    "reset_fusion_stats",
     "reset_max_memory_allocated",
     "reset_peak_memory_stats",
     "seed",

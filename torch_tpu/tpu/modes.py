@@ -17,7 +17,7 @@ class EagerMode(enum.Enum):
     DEBUG = 1
     """Each operator runs when it is called, is waited for, and its values are checked."""
     DEFER_AND_FUSE = 2
-    """Operators gather and run fused."""
+    """Operators are recorded, and run in groups fused into programs when a value is read or many have gathered."""
     DEFER_NEVER = STRICT
     DEFER_NEVER_AND_LAUNCH_BLOCKING = DEBUG
 
@@ -39,7 +39,7 @@ def process_eager_mode() -> EagerMode:
 
 
 def set_process_eager_mode(mode: EagerMode) -> None:
-    """Sets it. Raises TypeError for what is no mode, NotImplementedError for one that is not available."""
+    """Sets it. Raises TypeError for what is no mode."""
     global _process_mode
     code = _code(mode)
     _runtime.require().set_process_eager_mode(code)
@@ -54,7 +54,7 @@ def get_eager_mode() -> EagerMode:
 class set_eager_mode:
     """Sets this thread's eager mode: from now on, or as a context manager inside it.
 
-    Raises TypeError for what is no mode, NotImplementedError for one that is not available.
+    Leaving it hands what DEFER_AND_FUSE has recorded to the device. Raises TypeError for what is no mode.
     """
 
     def __init__(self, mode: EagerMode) -> None:
@@ -65,6 +65,7 @@ class set_eager_mode:
 
     def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
         _runtime.require().set_thread_eager_mode(self._previous)
+        _runtime.require().flush()
 
 
 def set_from_environment() -> None:
