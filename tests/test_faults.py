@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tests.faults import fused
 from tests.faults.plugin import PATH, ROOT, environment
 from tests.faults.scenarios import SCENARIOS
 
@@ -29,4 +30,10 @@ def outcomes(mode):
 @pytest.mark.parametrize("mode", ["strict", "debug"])
 def test_fault(mode, name):
     problem = outcomes(mode)[name]
+    assert problem is None, problem
+
+
+@pytest.mark.parametrize("name", fused.SCENARIOS)
+def test_fault_in_a_group(name):
+    problem = outcomes("defer_and_fuse")[name]
     assert problem is None, problem

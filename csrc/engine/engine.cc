@@ -391,10 +391,22 @@ std::mutex& engine_mutex() { return queue().mutex; }
 
 void set_interrupt_check(void (*check)()) { g_interrupt_check = check; }
 
+namespace {
+
+Program::State state_to_launch(Program& program) {
+  if (program.state.load(std::memory_order_acquire) == Program::State::kFailed &&
+      program.error_used) [[unlikely]] {
+    ProgramCache::get().retry(program);  // a launch has reported it; this one may fare better
+  }
+  return program.state.load(std::memory_order_acquire);
+}
+
+}  // namespace
+
 void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<ArrayPtr> inputs,
             std::span<const ArrayPtr> outputs, const char* op) {
   Queue& q = queue();
-  Program::State state = program.state.load(std::memory_order_acquire);
+  Program::State state = state_to_launch(program);
   if (state == Program::State::kCompiling &&
       !memory(outputs.front()->device).has_room(q.bytes + bytes_of(outputs)))
       [[unlikely]] {  // it may not fit: that is to be raised at the call
@@ -402,10 +414,6 @@ void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<Arra
       state = program.state.load(std::memory_order_acquire);
       return q.launches.empty() && state != Program::State::kCompiling;
     });
-  }
-  if (state == Program::State::kFailed && program.error_used) [[unlikely]] {
-    ProgramCache::get().retry(program);  // a launch has reported it; this one may fare better
-    state = program.state.load(std::memory_order_acquire);
   }
   if (q.launches.empty() && state != Program::State::kCompiling) [[likely]] {
     if (const auto error = failed_input(program, inputs)) [[unlikely]]
@@ -430,7 +438,7 @@ void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<Arra
 
 void launch_quietly(Launch launch) {
   Queue& q = queue();
-  const auto state = launch.program->state.load(std::memory_order_acquire);
+  const auto state = state_to_launch(*launch.program);
   if (q.launches.empty() && state != Program::State::kCompiling) [[likely]] {
     std::vector<Launch> instead = run_queued(launch);
     if (instead.empty()) return;

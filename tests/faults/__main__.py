@@ -1,5 +1,7 @@
-"""python -m tests.faults strict|debug [name...]: runs the scenarios in this process, which must have been started with
-`tests.faults.plugin.environment()`; prints what happened as JSON: per name null, or the traceback of what did not hold.
+"""python -m tests.faults strict|debug|defer_and_fuse [name...]: runs the scenarios in this process.
+
+It must have been started with `tests.faults.plugin.environment()`; prints what happened as JSON: per name null, or the
+traceback of what did not hold.
 """
 
 import json
@@ -8,6 +10,7 @@ import traceback
 
 import torch
 
+from tests.faults import fused
 from tests.faults.plugin import FaultPlugin
 from tests.faults.scenarios import SCENARIOS
 
@@ -18,11 +21,12 @@ def main() -> None:
     torch.ones(1, device="tpu").cpu()
     plugin = FaultPlugin()
     results: dict[str, str | None] = {}
-    for name in names or SCENARIOS:
+    scenarios = fused.SCENARIOS if mode == "defer_and_fuse" else SCENARIOS
+    for name in names or scenarios:
         torch.manual_seed(0)
         results[name] = None
         try:
-            SCENARIOS[name](plugin)
+            scenarios[name](plugin)
         except BaseException:
             results[name] = traceback.format_exc()
         plugin.clear()
