@@ -38,7 +38,7 @@ struct ResizePlan {
   c10::DimVector sizes;
 };
 
-// A program for some storage offsets: fixed ones, or arguments of the program.
+// A program for some storage offsets (fixed ones, or arguments of the program) and the settings it was made under.
 struct Variant {
   c10::SmallVector<int64_t, 6> offsets;  // per operand, as compiled
   std::vector<int> dynamic;              // operands whose offset is an argument
@@ -46,7 +46,9 @@ struct Variant {
       verified;  // per dynamic operand: offsets known to have the compiled form
   engine::Program* program = nullptr;
   std::vector<lowering::DeviceCheck>
-      checks;  // what the program's last output says, where there are any
+      checks;            // what the program's last output says, where there are any
+  int user_options = 0;  // engine::user_options()
+  std::optional<stablehlo::Precision> precision;  // matmul_precision(), where it has contractions
 };
 
 struct Entry {

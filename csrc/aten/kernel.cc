@@ -84,7 +84,10 @@ void compile(const ir::Graph& graph, const OpInfo& info, engine::ValueChecks che
   } catch (const stablehlo::BuildError& e) {
     raise_build_error(info, e);
   }
+  variant.user_options = engine::user_options();
+  if (module.has_contractions) variant.precision = options.precision;
   engine::ProgramTraits traits;
+  traits.user_options = variant.user_options;
   traits.only_short_trailing_reductions = module.only_short_trailing_reductions;
   traits.many_equal_kernels =
       graph.nodes.size() == 1 && graph.nodes.front().results.size() >= kManyKernels;
@@ -165,8 +168,12 @@ c10::SmallVector<int64_t, 6> offsets_of(const Walk& walk) {
   return offsets;
 }
 
-// Whether `variant` gives the right values for the walk's offsets.
+// Whether `variant` gives the right values for the walk's offsets, and was made under the settings of now.
 bool fits(Variant& variant, const Entry& entry, const Walk& walk) {
+  if (variant.user_options != engine::user_options() ||
+      (variant.precision && *variant.precision != matmul_precision())) {
+    return false;
+  }
   for (size_t i = 0; i < walk.operands.size(); ++i) {
     if (walk.operands[i].offset == variant.offsets[i]) continue;
     const auto at = std::find(variant.dynamic.begin(), variant.dynamic.end(), static_cast<int>(i));
@@ -519,6 +526,7 @@ void run_operator(const OpInfo& info, Stack* stack) {
   leave_autograd_single_threaded();
   const engine::ValueChecks checks = engine::value_checks();
   const char* line = engine::recorded_line();
+  engine::history::note_call();
   for (int attempt = 0;; ++attempt) {
     std::unique_lock lock(engine::engine_mutex());
     engine::make_room(lock);
