@@ -176,3 +176,52 @@ torch.tpu.reset_peak_memory_stats(1)
 print([s["device"] for s in torch.tpu.memory_snapshot() if s["total_size"] == 4000])
 """
     assert output(code, TORCH_TPU_NUM_DEVICES="4").splitlines() == ["[0, 0, 4000, 0]", "True", "[2]"]
+
+
+def test_memory_fraction(output):
+    code = """
+import torch
+print(torch.tpu.get_per_process_memory_fraction(), torch.tpu.mem_get_info()[1])
+torch.tpu.set_per_process_memory_fraction(0.3)
+print(torch.tpu.get_per_process_memory_fraction("tpu:0"), torch.tpu.get_per_process_memory_fraction(1))
+torch.tpu.memory._record_memory_history()
+for device, count in ((0, 20), (0, 90), (1, 90), (0, 20)):
+    try:
+        x = torch.zeros(count << 18, device=f"tpu:{device}") + 1  # MiB
+        print(count, "fits")
+    except torch.OutOfMemoryError as error:
+        print(count, "does not", "set_per_process_memory_fraction" in str(error))
+stats = torch.tpu.memory_stats()
+print(stats["num_ooms"], stats["num_alloc_retries"] >= 1, torch.tpu.memory_stats(1)["num_ooms"])
+(oom,) = [e for e in torch.tpu.memory._snapshot()["device_traces"][0] if e["action"] == "oom"]
+print(oom["size"] >= 90 << 20, oom["device_free"] <= 30 << 20, any(f["name"] == "<module>" for f in oom["frames"]))
+torch.tpu.set_per_process_memory_fraction(0.0)
+try:
+    torch.zeros(8, device="tpu") + 1
+except torch.OutOfMemoryError:
+    print("nothing fits")
+"""
+    limit = 100 << 20
+    done = output(code, TORCH_TPU_MEMORY_LIMIT=str(limit), TORCH_TPU_NUM_DEVICES="2").splitlines()
+    assert done == [
+        f"1.0 {limit}",
+        "0.3 1.0",
+        "20 fits",
+        "90 does not True",
+        "90 fits",
+        "20 fits",
+        "1 True 0",
+        "True True True",
+        "nothing fits",
+    ]
+
+
+def test_wrong_memory_fractions():
+    assert torch.tpu.get_per_process_memory_fraction() == 1.0
+    for fraction in (1, "0.5"):
+        with pytest.raises(TypeError, match="must be `float`"):
+            torch.tpu.set_per_process_memory_fraction(fraction)
+    for fraction in (-0.1, 1.5):
+        with pytest.raises(ValueError, match="Allowed range: 0~1"):
+            torch.tpu.set_per_process_memory_fraction(fraction)
+    assert torch.tpu.get_per_process_memory_fraction("tpu") == 1.0
