@@ -64,7 +64,7 @@ def test_capability_names_the_dtypes_that_work():
     every = {value for value in vars(torch).values() if isinstance(value, torch.dtype)}
     for dtype in every:
         try:
-            torch.empty(2, dtype=dtype, device="tpu").to(torch.float32)
+            torch.zeros(2, dtype=dtype, device="tpu").to(torch.float32).to(dtype).to(torch.float32).cpu()
             works = True
         except (TypeError, RuntimeError):
             works = False

@@ -63,8 +63,6 @@ def test_absent_names_are_torch_cudas_and_say_why():
 
 
 def parameters(function):
-    if isinstance(function, type) and function.__new__ is not object.__new__ and function.__init__ is object.__init__:
-        function = function.__new__
     return list(inspect.signature(function).parameters.values())
 
 

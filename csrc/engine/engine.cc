@@ -495,7 +495,7 @@ ArrayPtr from_host(const void* data, const ArrayType* type, int device, const ch
     std::unique_lock lock(queue().mutex);
     free_kept(device);
     if (!memory(device).has_room(type->bytes)) {
-      const DeviceError error = failure(op, out_of_memory(device, type->bytes));
+      const DeviceError error = failure(op, out_of_memory(device, type->bytes, op));
       lock.unlock();
       raise(error, where_now());
     }

@@ -3,7 +3,6 @@
 
 #include <ATen/core/CachingHostAllocator.h>
 #include <torch/csrc/profiler/combined_traceback.h>
-#include <torch/csrc/profiler/python/combined_traceback.h>
 
 #include <map>
 #include <unordered_map>
@@ -83,17 +82,20 @@ class Frames {
       stacks_.push_back(torch::getCapturedTracebackFromContext(stack));
     }
   }
-  void read() { read_ = torch::py_symbolize(stacks_); }
+  void read() {
+    const torch::SymbolizedTracebacks symbols = torch::symbolize(stacks_);
+    std::vector<py::dict> frames;
+    for (const auto& symbol : symbols.all_frames)
+      frames.push_back(frame_of(symbol.filename, symbol.lineno, symbol.funcname));
+    for (const std::vector<uint64_t>& stack : symbols.tracebacks) {
+      py::list& list = read_.emplace_back();
+      for (const uint64_t i : stack) list.append(frames[i]);
+    }
+  }
   // The operator as the innermost frame, then the stack.
   py::list of(const char* op, const history::Stack& stack) const {
     py::list frames;
-    if (*op != '\0') {
-      py::dict frame;
-      frame["filename"] = kOperatorFile;
-      frame["line"] = 0;
-      frame["name"] = op;
-      frames.append(frame);
-    }
+    if (*op != '\0') frames.append(frame_of(kOperatorFile, 0, op));
     if (stack) {
       for (const py::handle frame : read_.at(index_.at(stack.get()))) frames.append(frame);
     }
@@ -101,9 +103,17 @@ class Frames {
   }
 
  private:
+  static py::dict frame_of(const std::string& file, uint64_t line, const std::string& name) {
+    py::dict frame;
+    frame["filename"] = file;
+    frame["line"] = line;
+    frame["name"] = name;
+    return frame;
+  }
+
   std::unordered_map<const c10::GatheredContext*, size_t> index_;
   std::vector<torch::CapturedTraceback*> stacks_;
-  std::vector<py::object> read_;
+  std::vector<py::list> read_;
 };
 
 py::dict segment_of(int device, const Block& block, const Frames& frames) {
@@ -192,23 +202,20 @@ py::dict memory_snapshot(bool with_events) {
 
 // The frames of the call that made the memory at `data_ptr`, or None.
 py::object allocation_traceback(uintptr_t data_ptr) {
-  history::Stack stack;
-  const char* op = "";
+  engine::ArrayPtr value;
   {
     const py::gil_scoped_release release;
     engine::drain();
     std::lock_guard lock(engine::engine_mutex());
     const engine::Slot* slot = engine::find_slot(reinterpret_cast<const void*>(data_ptr));
-    if (slot == nullptr || !slot->value || reinterpret_cast<uintptr_t>(slot->address) != data_ptr)
-      return py::none();
-    stack = slot->value->stack;
-    op = slot->value->made_by;
+    if (slot != nullptr && reinterpret_cast<uintptr_t>(slot->address) == data_ptr)
+      value = slot->value;
   }
-  if (!stack) return py::none();
+  if (!value || !value->stack) return py::none();
   Frames frames;
-  frames.want(stack);
+  frames.want(value->stack);
   frames.read();
-  return frames.of(op, stack);
+  return frames.of(value->made_by, value->stack);
 }
 
 py::dict host_memory_stats() {

@@ -16,6 +16,7 @@
 #include "engine/diagnostics.h"
 #include "engine/disk_cache.h"
 #include "engine/engine.h"
+#include "engine/memory.h"
 #include "lowering/table.h"
 #include "python/frames.h"
 #include "python/memory.h"

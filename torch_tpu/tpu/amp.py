@@ -31,12 +31,13 @@ class autocast(torch.amp.autocast):
         super().__init__("tpu", enabled=enabled, dtype=dtype, cache_enabled=cache_enabled)
 
 
-@deprecated(
-    "torch.tpu.amp.GradScaler(args...) is deprecated: use torch.amp.GradScaler('tpu', args...)", category=FutureWarning
-)
 class GradScaler(torch.amp.GradScaler):
     """torch.amp.GradScaler for the device."""
 
+    @deprecated(
+        "torch.tpu.amp.GradScaler(args...) is deprecated: use torch.amp.GradScaler('tpu', args...)",
+        category=FutureWarning,
+    )
     def __init__(
         self,
         init_scale: float = 65536.0,
