@@ -18,12 +18,13 @@ ENDINGS = {
         0,
     ),
     "a thread that never ends": (
+        # idle: one that runs operators aborts PyTorch on the CPU just the same
         "import threading\n"
         "started = threading.Event()\n"
         "def work():\n"
-        "    while True:\n"
-        "        (x.detach() + 1).sum().item()\n"
-        "        started.set()\n"
+        "    y = x.detach() + 1\n"
+        "    started.set()\n"
+        "    threading.Event().wait()\n"
         "threading.Thread(target=work, daemon=True).start()\n"
         "started.wait(60)",
         0,

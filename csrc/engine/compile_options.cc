@@ -34,6 +34,15 @@ OptionSets& option_sets() {
   return *sets;
 }
 
+// The plugin reads numbers from text, but not what XLA_FLAGS takes for a bool.
+void set_option(pjrt::CompileOptions& options, const std::string& name, const std::string& value) {
+  if (value == "true" || value == "false") {
+    options.env_option_overrides[name] = value == "true";
+  } else {
+    options.env_option_overrides[name] = value;
+  }
+}
+
 const UserOptions& user_option_set(int set) {
   std::lock_guard lock(option_sets().mutex);
   return option_sets().sets.at(static_cast<size_t>(set));
@@ -56,7 +65,8 @@ pjrt::CompileOptions compile_options(const ProgramTraits& traits) {
     if (traits.only_short_trailing_reductions)
       xla["xla_disable_hlo_passes"] = std::string("tree_reduction_rewriter");
   }
-  for (const auto& [name, value] : user_option_set(traits.user_options)) xla[name] = value;
+  for (const auto& [name, value] : user_option_set(traits.user_options))
+    set_option(options, name, value);
   return options;
 }
 
@@ -69,7 +79,7 @@ int intern_user_options(const UserOptions& options) {
     }
   }
   pjrt::CompileOptions trial = compile_options({});
-  for (const auto& [name, value] : options) trial.env_option_overrides[name] = value;
+  for (const auto& [name, value] : options) set_option(trial, name, value);
   const auto compiled = pjrt::compile(client(), kTrialProgram, trial);
   TORCH_CHECK_VALUE(compiled.ok(),
                     "the compiler does not take these options: ", compiled.status().message());

@@ -18,7 +18,7 @@ struct ProgramTraits {
 
 pjrt::CompileOptions compile_options(const ProgramTraits& traits);
 
-// XLA options by name, which override ours. Equal sets have equal numbers, the empty set has 0. Throws ValueError for
+// XLA options by name, which override ours; values as in XLA_FLAGS. Equal sets have equal numbers, the empty set has 0. Throws ValueError for
 // an option that the plugin's compiler does not take; compiles a small program to find out.
 int intern_user_options(const std::map<std::string, std::string>& options);
 // The set for programs that the calling thread asks for: its own where it has one, else the process's.

@@ -31,11 +31,6 @@ Record& record() {
   return *r;
 }
 
-Stack gather(bool wait) {
-  const Gatherer gatherer = g_gatherer.load(std::memory_order_relaxed);
-  return gatherer == nullptr ? Stack() : gatherer(wait);
-}
-
 void add(int device, Event event) {
   event.time_us = std::chrono::duration_cast<std::chrono::microseconds>(
                       std::chrono::system_clock::now().time_since_epoch())
@@ -52,11 +47,6 @@ void add(int device, Event event) {
     events.pop_front();
   }
   events.push_back(std::move(event));
-}
-
-Stacks stacks_kept() {
-  std::lock_guard lock(record().mutex);
-  return record().settings.stacks;
 }
 
 }  // namespace
@@ -95,7 +85,13 @@ std::vector<Event> events(int device) {
 void note_call() {
   if (!recording()) [[likely]]
     return;
-  t_call_stack = stacks_kept() == Stacks::kNone ? Stack() : gather(/*wait=*/true);
+  bool wanted;
+  {
+    std::lock_guard lock(record().mutex);
+    wanted = record().settings.stacks != Stacks::kNone;
+  }
+  const Gatherer gatherer = g_gatherer.load(std::memory_order_relaxed);
+  t_call_stack = wanted && gatherer != nullptr ? gatherer() : Stack();
 }
 
 Stack call_stack() { return t_call_stack; }
@@ -118,8 +114,7 @@ void freed(const Array& array) {
   add(array.device, {.action = Action::kFreed,
                      .address = array.address,
                      .bytes = array.type->bytes,
-                     .op = array.made_by,
-                     .stack = stacks_kept() == Stacks::kAll ? gather(/*wait=*/false) : Stack()});
+                     .op = array.made_by});
 }
 
 void temporary(int device, int64_t bytes, const char* op) {

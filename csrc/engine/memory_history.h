@@ -17,13 +17,14 @@ namespace history {
 // A captured call stack; the Python module makes them and reads them.
 using Stack = std::shared_ptr<c10::GatheredContext>;
 
-// Which stacks are kept: of live memory, of allocations in the record too, of what frees memory too.
-enum class Stacks { kNone, kLive, kAllocations, kAll };
+// Which stacks are kept: of live memory, or of allocations in the record too. Frees have none: they happen on any
+// thread, under locks that Python's must not be waited for with.
+enum class Stacks { kNone, kLive, kAllocations };
 
 struct Settings {
   bool events =
       false;  // keep a record of allocations and frees, not only the stacks of live memory
-  Stacks stacks = Stacks::kAll;
+  Stacks stacks = Stacks::kAllocations;
   size_t max_events = 0;  // a device; the oldest go first
 };
 
@@ -40,8 +41,8 @@ struct Event {
   std::shared_ptr<const std::string> metadata;
 };
 
-// Captures the calling thread's stack; with `wait` false only where that needs no waiting for Python's lock.
-using Gatherer = Stack (*)(bool wait);
+// Captures the calling thread's stack; takes Python's lock.
+using Gatherer = Stack (*)();
 void set_gatherer(Gatherer gatherer);
 
 bool recording();

@@ -26,8 +26,7 @@ constexpr const char* kOperatorFile =
     "torch.tpu";  // the "file" of the frame that names the operator
 constexpr const char* kOthers = "kept by the engine (scalars, constants, work in flight)";
 
-history::Stack gather_stack(bool wait) {
-  if (!wait && PyGILState_Check() == 0) return nullptr;
+history::Stack gather_stack() {
   return torch::CapturedTraceback::gather(/*python=*/true, /*script=*/false, /*cpp=*/false);
 }
 

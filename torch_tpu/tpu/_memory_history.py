@@ -16,7 +16,7 @@ from torch._utils import _augment_memory_snapshot_stack_traces
 from torch_tpu import _runtime
 from torch_tpu.tpu._device import Device
 
-_STACKS = {None: 0, "state": 1, "alloc": 2, "all": 3}
+_STACKS = {None: 0, "state": 1, "alloc": 2, "all": 2}
 _ACTIONS = ("alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "oom", "snapshot")
 
 _lock = threading.Lock()
@@ -39,7 +39,7 @@ def record(
 
     `enabled`: "state" keeps the stacks of live memory, "all" a record of every allocation and free besides, the last
     `max_entries` of a device. `context`: whose Python stacks are kept: None, "state" (of live memory), "alloc" (of the
-    record's allocations too), "all" (of frees too). `skip_actions` leaves kinds of entries out of snapshots. `stacks`
+    record's allocations too), "all" (the same: frees have none). `skip_actions` leaves kinds of entries out of snapshots. `stacks`
     and `device` are accepted: stacks hold the operator and Python's frames, never C++ frames. Raises ValueError for
     other values and NotImplementedError for `compile_context` and `global_record_annotations`.
     """
