@@ -9,7 +9,7 @@ import types
 import pytest
 import torch
 
-from torch_tpu.tpu._absent import ABSENT
+from torch_tpu.tpu._absent import ABSENT, ABSENT_OF_TORCH_TPU
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -53,7 +53,7 @@ def test_every_name_is_there_or_has_a_reason():
 def test_absent_names_are_torch_cudas_and_say_why():
     cuda = {name for path in cuda_modules() for name in public_names(counterpart(path)[0])} | set(CUDA_SUBMODULES)
     assert set(ABSENT) <= cuda
-    for name, reason in ABSENT.items():
+    for name, reason in {**ABSENT, **ABSENT_OF_TORCH_TPU}.items():
         with pytest.raises(AttributeError, match=re.escape(reason)):
             getattr(torch.tpu, name)
     with pytest.raises(AttributeError, match=r"has no attribute 'nothing_of_the_kind'$"):
@@ -97,6 +97,16 @@ def test_parameters(name, cuda, tpu):
     assert all(p.default is not inspect.Parameter.empty for p in got[len(want) :]), "new parameters need defaults"
 
 
+def test_names_of_the_torch_tpu_package():
+    here = """EagerMode Event Precision Stream allow_excess_precision compiler current_device current_stream
+        default_generators default_stream device device_count device_of eager_mode get_amp_supported_dtype
+        get_device_name get_device_properties get_rng_state initial_seed is_available is_initialized manual_seed
+        manual_seed_all precision set_device set_eager_mode set_rng_state set_stream stream synchronize"""
+    assert not [name for name in here.split() if not hasattr(torch.tpu, name)]
+    assert {mode.name for mode in torch.tpu.Precision} == {"DEFAULT", "HIGH", "HIGHEST"}
+    assert list(inspect.signature(torch.tpu.compiler.custom_compiler_options).parameters) == ["options"]
+
+
 def test_methods_of_streams_and_events():
     for cuda, tpu in (
         (torch.cuda.Stream, torch.tpu.Stream()),
@@ -109,8 +119,11 @@ def test_methods_of_streams_and_events():
 
 def test_the_documentation_lists_what_is_absent():
     page = (ROOT / "docs" / "from-cuda.md").read_text()
-    rows = dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", page.split("## What is absent")[1], re.MULTILINE))
-    assert rows == ABSENT
+    rows = [
+        dict(re.findall(r"^\| `(\w+)` \| (.+) \|$", part, re.MULTILINE)) for part in re.split(r"^## ", page, flags=re.M)
+    ]
+    assert ABSENT in rows
+    assert ABSENT_OF_TORCH_TPU in rows
 
 
 def test_constants_and_errors():

@@ -54,9 +54,9 @@ pjrt::CompileOptions compile_options(const ProgramTraits& traits) {
   pjrt::CompileOptions options;
   options.compile_portable_executable = client().num_devices() > 1;
   auto& xla = options.env_option_overrides;
+  xla["xla_allow_excess_precision"] = false;  // bf16 and f16 round where PyTorch rounds
   if (client().platform_name() == "cpu") {
     xla["xla_cpu_enable_fast_min_max"] = false;  // else maximum and minimum drop NaN
-    xla["xla_allow_excess_precision"] = false;   // bf16 and f16 round where PyTorch rounds
     xla["xla_cpu_use_xnnpack"] =
         false;  // it keeps packed right operands by address: stale after a donated update
     // docs/compile-options.md has the measurements behind these.

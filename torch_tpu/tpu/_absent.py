@@ -4,10 +4,11 @@ A name stands for itself in every module of torch.cuda where it occurs; a module
 """
 
 _CACHING = "memory comes from PJRT, which has no allocator that a program could call or replace"
-_GRAPHS = "programs are compiled, cached and launched whole already; torch.compile makes one of a function"
+_GRAPHS = "programs are compiled, cached and launched whole already"
 _HANDLES = "PJRT runs programs, not kernels on native streams: there is no such handle"
 _MONITOR = "PJRT does not report it; on a TPU host the command tpu-info does"
 _NVIDIA = "it belongs to NVIDIA's driver"
+_NCCL = "it is NVIDIA's library; PyTorch's collectives are in torch.distributed"
 _SPARSE = "the device has no sparse tensors"
 
 ABSENT: dict[str, str] = {
@@ -48,13 +49,22 @@ ABSENT: dict[str, str] = {
     "tunable": "it tunes cuBLAS and hipBLAS; XLA chooses its own kernels",
     "nvtx": "it is NVIDIA's tracer; mark ranges with torch.profiler.record_function",
     "profiler": "it drives NVIDIA's profiler; use torch.profiler",
-    "nccl": "collectives are in torch.distributed",
+    "nccl": _NCCL,
     "sparse": _SPARSE,
+}
+
+# Names of torch.tpu in Google's package torch-tpu that are not here.
+ABSENT_OF_TORCH_TPU: dict[str, str] = {
+    "distributed": "several processes are not supported in this version",
+    "ops": "its operators are not in this version; PyTorch's own are",
+    "optimizers": "use torch.optim, whose optimizers run as one program for all parameters",
+    "pallas": "kernels written with JAX are not supported",
+    "topology_aware_mesh": "several processes are not supported in this version",
 }
 
 
 def explain(module: str, name: str) -> AttributeError:
     """The error for an attribute that `module` does not have."""
-    reason = ABSENT.get(name)
-    because = f": {reason} (torch.cuda.{name} has no counterpart)" if reason else ""
+    reason = ABSENT.get(name) or ABSENT_OF_TORCH_TPU.get(name)
+    because = f": {reason}" if reason else ""
     return AttributeError(f"module '{module}' has no attribute '{name}'{because}", name=name)

@@ -38,10 +38,10 @@ def record(
     """Records what makes and frees memory, on all devices; None as `enabled` stops.
 
     `enabled`: "state" keeps the stacks of live memory, "all" a record of every allocation and free besides, the last
-    `max_entries` of a device. `context`: whose Python stacks are kept: None, "state" (of live memory), "alloc" (of the
-    record's allocations too), "all" (the same: frees have none). `skip_actions` leaves kinds of entries out of snapshots. `stacks`
-    and `device` are accepted: stacks hold the operator and Python's frames, never C++ frames. Raises ValueError for
-    other values and NotImplementedError for `compile_context` and `global_record_annotations`.
+    `max_entries` of a device. `context`: whose Python stacks are kept: None, "state" (of live memory), "alloc" or "all"
+    (of the record's allocations too; frees have none). `skip_actions` leaves kinds of entries out of snapshots.
+    `stacks` and `device` are accepted: stacks hold the operator and Python's frames, never C++ frames. Raises
+    ValueError for other values and NotImplementedError for `compile_context` and `global_record_annotations`.
     """
     global _settings, _skipped
     if compile_context or global_record_annotations:
