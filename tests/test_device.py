@@ -153,3 +153,63 @@ def test_serialization(tmp_path):
     on_cpu = torch.load(tmp_path / "x.pt", map_location="cpu")
     assert on_cpu["x"].device.type == "cpu"
     assert torch.equal(on_cpu["row"], x[1])
+
+
+def test_four_devices_by_index(output):
+    code = """
+import torch
+print(torch.tpu.device_count(), torch.accelerator.device_count())
+a = torch.arange(4.0)
+print([a.to(f"tpu:{i}").device.index for i in range(4)], a.tpu(2).device, a.to(3).device, a.to("tpu").device)
+with torch.tpu.device("tpu:3"):
+    print(a.tpu().device, torch.zeros(2, device="tpu").device, torch.nn.Linear(1, 1).tpu().weight.device)
+with torch.accelerator.device_index(1):
+    print(torch.tpu.current_device(), torch.empty(1, device="tpu").device)
+chain = a
+for i in (0, 3, 1, 2):
+    chain = (chain.to(i) + i)
+print(chain.device, chain.tolist() == (a + 6).tolist())
+print(torch.tpu.can_device_access_peer(0, 3), torch.tpu.can_device_access_peer(1, 1))
+tpu = torch.tpu
+print([tpu.get_device_properties(i).id for i in range(4)], tpu.get_device_name(3) == tpu.get_device_name(0))
+for i in range(4):
+    torch.tpu.synchronize(i)
+net = torch.nn.Linear(4, 4)
+for i in (1, 3):
+    net.to(i)
+    print(net(a.to(i)).device)
+print(torch.equal(net.weight.to(0).to(2).cpu(), net.weight.cpu()), repr(a.to(3)))
+"""
+    assert output(code, TORCH_TPU_NUM_DEVICES="4").splitlines() == [
+        "4 4",
+        "[0, 1, 2, 3] tpu:2 tpu:3 tpu:0",
+        "tpu:3 tpu:3 tpu:3",
+        "1 tpu:1",
+        "tpu:2 True",
+        "True False",
+        "[0, 1, 2, 3] True",
+        "tpu:1",
+        "tpu:3",
+        "True tensor([0., 1., 2., 3.], device='tpu:3')",
+    ]
+
+
+def test_waits_for_the_device_can_be_found():
+    x = torch.arange(4.0, device="tpu")
+    assert torch.tpu.get_sync_debug_mode() == 0
+    try:
+        for mode, code in (("warn", 1), ("error", 2), (0, 0), (2, 2)):
+            torch.tpu.set_sync_debug_mode(mode)
+            assert torch.tpu.get_sync_debug_mode() == code
+        y = (x * 2)[1:].sum() + torch.ones((), device="tpu")  # nothing waits here
+        for wait in (y.item, y.cpu, x.tolist, x.nonzero, lambda: bool(y > 0), lambda: x[x > 1]):
+            with pytest.raises(RuntimeError, match="called a synchronizing tpu operation"):
+                wait()
+        torch.tpu.set_sync_debug_mode("warn")
+        with pytest.warns(UserWarning, match=r"called a synchronizing tpu operation: item\(\)"):
+            assert y.item() == 13.0
+        with pytest.raises(RuntimeError, match="invalid value of debug_mode"):
+            torch.tpu.set_sync_debug_mode("loud")
+    finally:
+        torch.tpu.set_sync_debug_mode("default")
+    assert y.item() == 13.0

@@ -5,6 +5,7 @@ import pytest
 MIB = 1 << 20
 
 SETUP = f"""
+import torch
 MIB = {MIB}
 
 def refused(call):
@@ -67,6 +68,7 @@ assert held.add_(1)[0].item() == 4.0                   # in place: no second buf
 
 def test_a_training_step_that_does_not_fit_can_be_tried_smaller(output):
     code = """
+import torch
 from torch import nn
 model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64)).to("tpu")
 optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)

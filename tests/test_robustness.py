@@ -150,11 +150,44 @@ def test_data_loader_spawn():
 
 
 def test_tensors_do_not_cross_processes():
-    queue = torch.multiprocessing.get_context("spawn").SimpleQueue()
-    with pytest.raises((RuntimeError, NotImplementedError), match="only available on CPU"):
-        queue.put(torch.ones(2, device="tpu"))
-    queue.put(torch.ones(2, device="tpu").cpu())
+    context = torch.multiprocessing.get_context("spawn")
+    queue = context.SimpleQueue()
+    x = torch.ones(2, device="tpu")
+    model = torch.nn.Linear(2, 2).to("tpu")
+    for send in (
+        lambda: queue.put(x),
+        lambda: queue.put(torch.nn.Parameter(x)),
+        lambda: queue.put({"model": model}),
+        lambda: context.Process(target=print, args=(model.state_dict(),)).start(),
+    ):
+        with pytest.raises(
+            RuntimeError, match=r"cannot be shared with another process: send tensor\.cpu\(\)"
+        ) as refused:
+            send()
+        assert len(str(refused.value).splitlines()) == 1
+    queue.put(x.cpu())
     assert queue.get().tolist() == [1.0, 1.0]
+
+
+def test_children_may_drop_what_they_inherit(output):
+    code = """
+import gc, multiprocessing, os, sys, torch
+x = torch.arange(4.0, device="tpu")
+kept = [x + 1, torch.tpu.Stream(), torch.tpu.Event(), torch.Generator("tpu")]
+def child():
+    global x, kept
+    x = kept = None
+    gc.collect()
+    print("still here", flush=True)
+process = multiprocessing.get_context("fork").Process(target=child)
+process.start(); process.join()
+print(process.exitcode, x.tolist())
+pid = os.fork()
+if pid == 0:
+    sys.exit(3)  # the interpreter drops everything
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), kept[0].tolist())
+"""
+    assert output(code).splitlines() == ["still here", "0 [0.0, 1.0, 2.0, 3.0]", "3 [1.0, 2.0, 3.0, 4.0]"]
 
 
 def test_several_devices(output):

@@ -183,3 +183,115 @@ def test_list_operators_count_versions():
             out.backward()
     torch._foreach_add_([weight, weight], 1)
     assert weight.tolist() == [7.0, 7.0, 7.0]
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_checkpoint_keeps_random_numbers_of_cpu_and_device(reentrant):
+    net = nn.Sequential(nn.Linear(4, 64), nn.Dropout(0.5)).to("tpu")
+    x = data("tpu").requires_grad_()
+
+    def noisy(x):
+        return net(x) * torch.rand(64).to("tpu") + torch.rand(64, device="tpu")
+
+    torch.manual_seed(2)
+    want = noisy(x)
+    want.sum().backward()
+    grad, x.grad = x.grad, None
+    torch.manual_seed(2)
+    out = checkpoint(noisy, x, use_reentrant=reentrant)
+    after = (torch.rand(3), torch.rand(3, device="tpu").cpu())
+    out.sum().backward()
+    torch.testing.assert_close(out, want)
+    torch.testing.assert_close(x.grad, grad)
+    torch.manual_seed(2)
+    noisy(x)
+    assert torch.equal(after[0], torch.rand(3))
+    assert torch.equal(after[1], torch.rand(3, device="tpu").cpu())
+
+
+def test_autocast_of_custom_functions():
+    class Product(torch.autograd.Function):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type="tpu")
+        def forward(ctx, a, b):
+            ctx.save_for_backward(a, b)
+            return a.mm(b)
+
+        @staticmethod
+        @torch.amp.custom_bwd(device_type="tpu")
+        def backward(ctx, grad):
+            a, b = ctx.saved_tensors
+            return grad.mm(b.t()), a.t().mm(grad)
+
+    class InFloat32(torch.autograd.Function):
+        @staticmethod
+        @torch.amp.custom_fwd(device_type="tpu", cast_inputs=torch.float32)
+        def forward(ctx, a):
+            return a * 1
+
+        @staticmethod
+        @torch.amp.custom_bwd(device_type="tpu")
+        def backward(ctx, grad):
+            return grad
+
+    a = data("tpu").requires_grad_()
+    with torch.autocast("tpu", dtype=torch.bfloat16):
+        out = Product.apply(a, data("tpu").t())
+        assert out.dtype == torch.bfloat16
+        assert InFloat32.apply(out).dtype == torch.float32
+    out.float().sum().backward()
+    want = data("cpu").sum(0).expand(3, 4)
+    torch.testing.assert_close(a.grad.cpu(), want, rtol=0.05, atol=0.05)
+
+
+def test_autocast_dtypes_and_nesting():
+    assert torch.amp.is_autocast_available("tpu")
+    x = data("tpu")
+    with torch.autocast("tpu", dtype=torch.float16):
+        assert torch.is_autocast_enabled("tpu")
+        assert (x @ x.t()).dtype == torch.float16
+        with torch.autocast("tpu", dtype=torch.bfloat16):
+            assert (x @ x.t()).dtype == torch.bfloat16
+        assert (x @ x.t()).dtype == torch.get_autocast_dtype("tpu") == torch.float16
+        assert (data("cpu") @ data("cpu").t()).dtype == torch.float32
+    assert not torch.is_autocast_enabled("tpu")
+    with pytest.warns(UserWarning, match="not supported"), torch.autocast("tpu", dtype=torch.int8):
+        assert (x @ x.t()).dtype == torch.float32
+
+    @torch.autocast("tpu", dtype=torch.bfloat16)
+    def product(x):
+        return x @ x.t()
+
+    assert product(x).dtype == torch.bfloat16
+    with pytest.raises(RuntimeError, match="unsafe to autocast"), torch.autocast("tpu", dtype=torch.bfloat16):
+        functional.binary_cross_entropy(x.sigmoid(), x.sigmoid())
+
+
+def test_old_amp_names():
+    assert not torch.tpu.amp.amp_definitely_not_available()
+    with pytest.warns(FutureWarning, match=r"torch\.amp\.autocast\('tpu'"):
+        context = torch.tpu.amp.autocast(dtype=torch.bfloat16)
+    with context:
+        assert (data("tpu") @ data("tpu").t()).dtype == torch.bfloat16
+    with pytest.warns(FutureWarning, match=r"torch\.amp\.GradScaler\('tpu'"):
+        scaler = torch.tpu.amp.GradScaler(init_scale=4.0)
+    assert scaler.scale(torch.ones(2, device="tpu")).tolist() == [4.0, 4.0]
+
+
+def test_gradient_scaler_state_travels():
+    scaler = torch.amp.GradScaler("tpu", init_scale=32.0, growth_interval=3)
+    net = network("tpu")
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    scaler.scale(net(data("tpu")).sum()).backward()
+    scaler.unscale_(optimizer)
+    norm = nn.utils.clip_grad_norm_(net.parameters(), 0.5)
+    assert torch.isfinite(norm)
+    scaler.step(optimizer)
+    scaler.update()
+    other = torch.amp.GradScaler("tpu")
+    other.load_state_dict(scaler.state_dict())
+    assert other.get_scale() == scaler.get_scale() == 32.0
+    assert other.state_dict() == scaler.state_dict()
+    scaler.unscale_(optimizer)
+    with pytest.raises(RuntimeError, match="already been called"):
+        scaler.unscale_(optimizer)

@@ -49,7 +49,7 @@ def _add_device() -> None:
 
     torch._register_device_module("tpu", tpu)
     _alias_submodules(tpu)
-    torch.utils.generate_methods_for_privateuse1_backend()
+    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
     _check_neighbours()
     _load_extension()
     try:
@@ -97,10 +97,20 @@ def _load_extension() -> None:
 
 
 def _patch() -> None:
-    from torch_tpu.patches import autograd_threads, dlpack, dynamo, module_conversion, tensor_str
+    from torch_tpu.patches import (
+        autograd_threads,
+        data_parallel,
+        dlpack,
+        dynamo,
+        module_conversion,
+        multiprocessing,
+        tensor_str,
+    )
 
     autograd_threads.apply()
     module_conversion.apply()
     tensor_str.apply()
     dlpack.apply()
+    data_parallel.apply()
+    multiprocessing.apply()
     dynamo.apply()

@@ -10,6 +10,7 @@
 #include "aten/infer.h"
 #include "aten/kernel.h"
 #include "aten/op_cache.h"
+#include "aten/sync_debug.h"
 #include "engine/client.h"
 #include "engine/diagnostics.h"
 #include "engine/engine.h"
@@ -109,6 +110,7 @@ ArrayPtr value_of(const at::Tensor& t, const char* op) {
 
 void copy_to_host(at::Tensor& self, const at::Tensor& src) {
   if (src.numel() == 0) return;
+  note_sync("a copy to the host");
   const ArrayPtr value = value_of(src, "a copy to the host");
   if (!value) {  // uninitialised
     self.zero_();
@@ -135,6 +137,7 @@ void copy_to_host(at::Tensor& self, const at::Tensor& src) {
 }
 
 at::Tensor& copy_(at::Tensor& self, const at::Tensor& src, bool) {
+  engine::history::note_call();
   if (self.unsafeGetTensorImpl() == src.unsafeGetTensorImpl()) return self;
   check_broadcast(self, src);
   if (on_device(self)) at::assert_no_internal_overlap(self);
@@ -173,6 +176,7 @@ at::Tensor copy_from_and_resize(const at::Tensor& self, const at::Tensor& dst) {
 c10::Scalar local_scalar_dense(const at::Tensor& self) {
   TORCH_CHECK(self.numel() > 0, "_local_scalar_dense: Empty tensor not supported");
   if (InferScope::active() || CaptureScope::active() != nullptr) throw NeedsValue("item()");
+  note_sync("item()");
   at::Tensor host = at::zeros({}, self.options().device(c10::kCPU));
   if (const ArrayPtr value = value_of(self, "item()")) {
     const auto item = static_cast<int64_t>(self.dtype().itemsize());

@@ -30,9 +30,7 @@ const engine::ArrayType* type_of(const ir::ValueSpec& spec) {
 }
 
 // Lowers the graph: what is wrong with it is raised here, at the call.
-std::shared_ptr<engine::Step> make_step(ir::Graph graph, const OpInfo& info,
-                                        engine::ValueChecks checks,
-                                        std::vector<lowering::DeviceCheck>& module_checks) {
+void make_step(ir::Graph graph, const OpInfo& info, engine::ValueChecks checks, Variant& variant) {
   lowering::ModuleOptions options;
   options.precision = matmul_precision();
   options.check_values = checks.ranges;
@@ -51,13 +49,16 @@ std::shared_ptr<engine::Step> make_step(ir::Graph graph, const OpInfo& info,
   } catch (const stablehlo::BuildError& e) {
     raise_build_error(info, e);
   }
+  variant.user_options = engine::user_options();
+  if (module.has_contractions) variant.precision = options.precision;
   engine::ProgramTraits traits;
+  traits.user_options = variant.user_options;
   traits.only_short_trailing_reductions = module.only_short_trailing_reductions;
   traits.many_equal_kernels =
       graph.nodes.size() == 1 && graph.nodes.front().results.size() >= kManyKernels;
-  module_checks = std::move(module.checks);
-  return std::make_shared<engine::Step>(std::move(graph), std::move(text), info.label.c_str(),
-                                        traits, options.precision);
+  variant.checks = std::move(module.checks);
+  variant.step = std::make_shared<engine::Step>(std::move(graph), std::move(text),
+                                                info.label.c_str(), traits, options.precision);
 }
 
 c10::SmallVector<int64_t, 6> offsets_of(const Walk& walk) {
@@ -130,6 +131,10 @@ std::shared_ptr<Entry> build_entry(const OpInfo& info, const Walk& walk,
 }
 
 bool fits(Variant& variant, const Entry& entry, const Walk& walk) {
+  if (variant.user_options != engine::user_options() ||
+      (variant.precision && *variant.precision != matmul_precision())) {
+    return false;
+  }
   for (size_t i = 0; i < walk.operands.size(); ++i) {
     if (walk.operands[i].offset == variant.offsets[i]) continue;
     const auto at = std::find(variant.dynamic.begin(), variant.dynamic.end(), static_cast<int>(i));
@@ -197,8 +202,7 @@ Variant& add_variant(const OpInfo& info, Entry& entry, const Walk& walk,
       }
     }
   }
-  if (!graph.outputs.empty())
-    variant.step = make_step(std::move(graph), info, checks, variant.checks);
+  if (!graph.outputs.empty()) make_step(std::move(graph), info, checks, variant);
   if (entry.variants.size() >= kMaxVariants) entry.variants.erase(entry.variants.begin());
   entry.variants.push_back(std::move(variant));
   return entry.variants.back();

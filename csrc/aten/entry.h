@@ -39,7 +39,7 @@ struct ResizePlan {
   c10::DimVector sizes;
 };
 
-// A program for some storage offsets: fixed ones, or arguments of the program.
+// A program for some storage offsets (fixed ones, or arguments of the program) and the settings it was made under.
 struct Variant {
   c10::SmallVector<int64_t, 6> offsets;  // per operand, as compiled
   std::vector<int> dynamic;              // operands whose offset is an argument
@@ -47,7 +47,9 @@ struct Variant {
       verified;  // per dynamic operand: offsets known to have the compiled form
   std::shared_ptr<engine::Step> step;  // null: nothing is computed
   std::vector<lowering::DeviceCheck>
-      checks;  // what the program's last output says, where there are any
+      checks;            // what the program's last output says, where there are any
+  int user_options = 0;  // engine::user_options()
+  std::optional<stablehlo::Precision> precision;  // matmul_precision(), where it has contractions
 };
 
 struct Entry {
@@ -68,7 +70,7 @@ struct Entry {
 // nor a composite that can be captured.
 std::shared_ptr<Entry> build_entry(const OpInfo& info, const Walk& walk,
                                    c10::ArrayRef<c10::IValue> args);
-// Whether `variant` gives the right values for the walk's offsets.
+// Whether `variant` gives the right values for the walk's offsets, and was made under the settings of now.
 bool fits(Variant& variant, const Entry& entry, const Walk& walk);
 // For the walk's offsets. From the second offset on (all else equal) the ones that vary become arguments.
 Variant& add_variant(const OpInfo& info, Entry& entry, const Walk& walk,

@@ -343,6 +343,7 @@ void run_operator(const OpInfo& info, Stack* stack) {
   leave_autograd_single_threaded();
   const engine::ValueChecks checks = engine::value_checks();
   const char* line = engine::recorded_line();
+  engine::history::note_call();
   for (int attempt = 0;; ++attempt) {
     std::unique_lock lock(engine::engine_mutex());
     engine::make_room(lock);

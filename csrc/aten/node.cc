@@ -202,6 +202,11 @@ ir::ViewSpec view_of(const c10::TensorImpl* impl, int64_t offset) {
 }
 
 c10::ScalarType promoted_type(const OpInfo& info, const Walk& walk) {
+  // Copies convert to what they write to: they are no promotion, which not all pairs of dtypes have.
+  if (info.row != nullptr && (info.row->name == "copy" || info.row->name == "_foreach_copy") &&
+      !walk.operands.empty()) {
+    return walk.operands.front().impl->dtype().toScalarType();
+  }
   at::native::ResultTypeState state = {};
   bool any = false;
   for (const OperandRef& operand : walk.operands) {

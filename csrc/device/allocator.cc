@@ -2,19 +2,30 @@
 #include "device/allocator.h"
 
 #include <c10/core/CachingDeviceAllocator.h>
-#include <unistd.h>
 
 #include "device/current.h"
 #include "engine/array.h"
 #include "engine/client.h"
+#include "engine/engine.h"
 #include "engine/memory.h"
 
 namespace torch_tpu::device {
 namespace {
 
 using c10::CachingAllocator::Stat;
+using c10::CachingAllocator::StatArray;
 using c10::CachingAllocator::StatType;
 using c10::CachingDeviceAllocator::DeviceStats;
+using engine::MemoryPool;
+
+Stat stat(const engine::MemoryCounter& counter) {
+  Stat stat;
+  stat.current = counter.current();
+  stat.peak = counter.peak();
+  stat.allocated = counter.taken();
+  stat.freed = counter.given_back();
+  return stat;
+}
 
 class Allocator final : public c10::DeviceAllocator {
  public:
@@ -31,20 +42,26 @@ class Allocator final : public c10::DeviceAllocator {
   void emptyCache(c10::MempoolId_t) override {}
   void recordStream(const c10::DataPtr&, c10::Stream) override {}
   DeviceStats getDeviceStats(c10::DeviceIndex device) override {
+    engine::drain();
     const engine::MemoryCounters& m = engine::memory(device);
     DeviceStats stats;
-    const auto fill = [](Stat& stat, int64_t current, int64_t peak, int64_t total) {
-      stat.current = current;
-      stat.peak = peak;
-      stat.allocated = total;
-      stat.freed = total - current;
-    };
-    constexpr auto kAll = static_cast<size_t>(StatType::AGGREGATE);
-    fill(stats.allocated_bytes[kAll], m.live_bytes(), m.peak_bytes(), m.total_bytes());
-    fill(stats.reserved_bytes[kAll], m.live_bytes(), m.peak_bytes(), m.total_bytes());
-    fill(stats.active_bytes[kAll], m.live_bytes(), m.peak_bytes(), m.total_bytes());
-    fill(stats.requested_bytes[kAll], m.live_bytes(), m.peak_bytes(), m.total_bytes());
-    fill(stats.allocation[kAll], m.live_arrays(), m.peak_arrays(), m.total_arrays());
+    // Each array is a block and a segment of its own: nothing is cached, split or rounded.
+    for (const auto& [type, pool] : {std::pair(StatType::AGGREGATE, MemoryPool::kAll),
+                                     std::pair(StatType::SMALL_POOL, MemoryPool::kSmall),
+                                     std::pair(StatType::LARGE_POOL, MemoryPool::kLarge)}) {
+      const auto i = static_cast<size_t>(type);
+      for (StatArray* bytes : {&stats.allocated_bytes, &stats.reserved_bytes, &stats.active_bytes,
+                               &stats.requested_bytes}) {
+        (*bytes)[i] = stat(m.bytes(pool));
+      }
+      for (StatArray* count : {&stats.allocation, &stats.segment, &stats.active}) {
+        (*count)[i] = stat(m.arrays(pool));
+      }
+    }
+    stats.num_alloc_retries = m.retries();
+    stats.num_ooms = m.out_of_memory();
+    stats.num_device_alloc = m.arrays(MemoryPool::kAll).taken();
+    stats.num_device_free = m.arrays(MemoryPool::kAll).given_back();
     return stats;
   }
   std::pair<size_t, size_t> getMemoryInfo(c10::DeviceIndex device) override {
@@ -54,7 +71,10 @@ class Allocator final : public c10::DeviceAllocator {
   void resetAccumulatedStats(c10::DeviceIndex device) override {
     engine::memory(device).reset_accumulated();
   }
-  void resetPeakStats(c10::DeviceIndex device) override { engine::memory(device).reset_peak(); }
+  void resetPeakStats(c10::DeviceIndex device) override {
+    engine::drain();
+    engine::memory(device).reset_peak();
+  }
 };
 
 Allocator& instance() {
@@ -67,12 +87,8 @@ REGISTER_ALLOCATOR(c10::DeviceType::PrivateUse1, &instance());
 }  // namespace
 
 std::pair<int64_t, int64_t> memory_info(int device) {
-  const pjrt::Client& client = engine::client();
-  auto stats = client.devices().at(static_cast<size_t>(device)).memory_stats();
-  const int64_t total = stats.ok() && stats->bytes_limit
-                            ? *stats->bytes_limit
-                            : static_cast<int64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
-  return {total - engine::memory(device).live_bytes(), total};
+  const int64_t total = engine::device_memory_bytes(device);
+  return {std::max<int64_t>(total - engine::memory(device).live_bytes(), 0), total};
 }
 
 c10::Allocator* storage_allocator() { return &instance(); }

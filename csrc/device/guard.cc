@@ -42,7 +42,17 @@ class GuardImpl final : public c10::impl::DeviceGuardImplInterface {
       return 0;
     }
   }
-  c10::DeviceCapability getDeviceCapability(c10::Device) const override { return {}; }
+  c10::DeviceCapability getDeviceCapability(c10::Device) const override {
+    c10::DeviceCapability capability;
+    capability.capability_data.capability_bits = 0;
+    auto& has = capability.capability_data.supported_scalar_types;
+    has.has_Bool = has.has_Byte = has.has_Char = has.has_Short = has.has_Int = has.has_Long = 1;
+    has.has_UInt16 = has.has_UInt32 = has.has_UInt64 = 1;
+    has.has_Half = has.has_BFloat16 = has.has_Float = has.has_Double = 1;
+    has.has_ComplexFloat = has.has_ComplexDouble = 1;
+    has.has_Float8_e4m3fn = has.has_Float8_e5m2 = 1;
+    return capability;
+  }
 
   c10::Stream getStream(c10::Device d) const override { return current_stream(index(d)); }
   c10::Stream getDefaultStream(c10::Device d) const override {

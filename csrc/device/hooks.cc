@@ -2,12 +2,11 @@
 #include "device/hooks.h"
 
 #include <ATen/Context.h>
-#include <ATen/core/CachingHostAllocator.h>
 #include <ATen/detail/PrivateUse1HooksInterface.h>
-#include <c10/core/CPUAllocator.h>
 
 #include "device/current.h"
 #include "device/generator.h"
+#include "device/host_allocator.h"
 #include "engine/array.h"
 #include "engine/client.h"
 
@@ -47,9 +46,8 @@ class Hooks final : public at::PrivateUse1HooksInterface {
     TORCH_CHECK(slot != nullptr, "this address is not memory of a tpu device");
     return {c10::DeviceType::PrivateUse1, static_cast<c10::DeviceIndex>(slot->device)};
   }
-  // Host memory needs no pinning: transfers copy it. pin_memory() gives ordinary memory that reports itself unpinned.
-  bool isPinnedPtr(const void*) const override { return false; }
-  c10::Allocator* getPinnedMemoryAllocator() const override { return c10::GetCPUAllocator(); }
+  bool isPinnedPtr(const void* data) const override { return is_host_memory(data); }
+  c10::Allocator* getPinnedMemoryAllocator() const override { return host_allocator(); }
   void resizePrivateUse1Bytes(const c10::Storage& storage, size_t new_bytes) const override {
     g_resize(storage, static_cast<int64_t>(new_bytes));
   }

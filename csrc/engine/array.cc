@@ -133,20 +133,20 @@ std::string type_text(const ArrayType& type) {
 }
 
 Array::~Array() {
-  if (buffer == nullptr) return;
+  if (buffer == nullptr || in_bad_fork()) return;  // a forked child's buffers are its parent's
+  if (history::recording()) [[unlikely]]
+    history::freed(*this);
   pjrt::destroy(client().api(), buffer);
   memory(device).freed(type->bytes);
 }
 
 void Array::set_buffer(PJRT_Buffer* b) {
   buffer = b;
+  address = history::next_address(type->bytes);
   memory(device).allocated(type->bytes);
+  if (history::recording()) [[unlikely]]
+    history::allocated(*this);
   state.store(ArrayState::kReady, std::memory_order_release);
-}
-
-void Array::replace_donated(PJRT_Buffer* b) {
-  pjrt::destroy(client().api(), buffer);
-  buffer = b;
 }
 
 c10::DataPtr make_slot(int64_t bytes, int device) {
@@ -160,13 +160,16 @@ c10::DataPtr make_slot(int64_t bytes, int device) {
 }
 
 void delete_slot(void* context) {
+  if (in_bad_fork()) return;  // its locks may be held by the parent's threads for ever
   std::unique_ptr<Slot> slot(static_cast<Slot*>(context));
   addresses().release(slot->address);
 }
 
+void for_each_slot(const std::function<void(const Slot&)>& visit) { addresses().for_each(visit); }
+
 std::vector<ArrayPtr> live_arrays(int device) {
   std::vector<ArrayPtr> live;
-  addresses().for_each([&](Slot& slot) {
+  for_each_slot([&](const Slot& slot) {
     if (slot.device == device && slot.value) live.push_back(slot.value);
   });
   return live;

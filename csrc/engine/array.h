@@ -7,10 +7,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/memory_history.h"
 #include "pjrt/buffer.h"
 #include "stablehlo/types.h"
 
@@ -43,13 +45,14 @@ struct DeviceError {
 
 struct Array final : c10::intrusive_ptr_target {
   Array(const ArrayType* type, int device, ArrayState state)
-      : type(type), device(device), state(state) {}
+      : type(type), device(device), state(state) {
+    if (history::recording()) [[unlikely]]
+      stack = history::call_stack();
+  }
   ~Array() override;
 
   // Takes over `b` and accounts for its memory.
   void set_buffer(PJRT_Buffer* b);
-  // The buffer was donated to a program whose result is `b`, of the same type.
-  void replace_donated(PJRT_Buffer* b);
 
   const ArrayType* type;
   int device;
@@ -57,6 +60,8 @@ struct Array final : c10::intrusive_ptr_target {
   PJRT_Buffer* buffer = nullptr;
   const char* made_by = "";       // operator, for reports; lives for the process
   const char* made_at = nullptr;  // the user's line, where it was recorded; lives for the process
+  uint64_t address = 0;           // its memory's name in snapshots, once there is a buffer
+  history::Stack stack;           // of the call that made it, while memory history is recorded
   int captured = -1;              // kCaptured: the value's number in the graph
   std::shared_ptr<const DeviceError> error;
   // The storage (its serial) that this array was written to, and the value it replaced there: put back when the launch
@@ -92,6 +97,8 @@ Slot* find_slot(const c10::DataPtr& ptr);
 Slot* find_slot(const void* address);
 // The deleter by which our DataPtrs are known.
 void delete_slot(void* slot);
+// Visits all live slots, of all devices. Call with the engine's mutex held; `visit` must not make or drop storages.
+void for_each_slot(const std::function<void(const Slot&)>& visit);
 // The values of all live slots on `device`. Call with the engine's mutex held.
 std::vector<ArrayPtr> live_arrays(int device);
 // The storages that launches failed by `error` should have written get their former values back. Call with the engine's

@@ -94,8 +94,10 @@ void free_kept(int device) {
   memory(device).count_retry();
 }
 
-pjrt::Status out_of_memory(int device, int64_t wanted) {
+pjrt::Status out_of_memory(int device, int64_t wanted, const char* op) {
   memory(device).count_out_of_memory();
+  if (history::recording()) [[unlikely]]
+    history::out_of_memory(device, wanted, memory(device).room_bytes(), op);
   return {pjrt::Code::kResourceExhausted, out_of_memory_report(device, wanted)};
 }
 
@@ -171,10 +173,14 @@ pjrt::Status execute(Program& program, std::span<ArrayPtr> inputs,
     free_kept(device);
     if (!memory(device).has_room(wanted)) {
       former_values.restore();
-      return out_of_memory(device, wanted);
+      return out_of_memory(device, wanted, op);
     }
   }
-  if (program.temp_bytes > 0) memory(device).allocated(program.temp_bytes);
+  if (program.temp_bytes > 0) {
+    memory(device).allocated(program.temp_bytes);
+    if (history::recording()) [[unlikely]]
+      history::temporary(device, program.temp_bytes, op);
+  }
   const auto run = [&] {
     return program.executable.execute(args.data(), args.size(), results.data(), kept.data(),
                                       kept.size(), target);
@@ -188,7 +194,8 @@ pjrt::Status execute(Program& program, std::span<ArrayPtr> inputs,
   if (program.temp_bytes > 0) memory(device).freed(program.temp_bytes);
   if (!status.ok()) {
     former_values.restore();
-    return status.code() == pjrt::Code::kResourceExhausted ? out_of_memory(device, wanted) : status;
+    return status.code() == pjrt::Code::kResourceExhausted ? out_of_memory(device, wanted, op)
+                                                           : status;
   }
   ProgramCache::get().count_execution();
   for (const int64_t i : program.donated) {  // their memory lives on in an output: count it once
@@ -556,7 +563,7 @@ ArrayPtr from_host(const void* data, const ArrayType* type, int device, const ch
     std::unique_lock lock(queue().mutex);
     free_kept(device);
     if (!memory(device).has_room(type->bytes)) {
-      const DeviceError error = failure(op, out_of_memory(device, type->bytes));
+      const DeviceError error = failure(op, out_of_memory(device, type->bytes, op));
       lock.unlock();
       raise(error, where_now());
     }

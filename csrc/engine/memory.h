@@ -1,61 +1,89 @@
 // What the engine counts about device memory, per device. PJRT's CPU plugin has no statistics of its own.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <string>
 
 namespace torch_tpu::engine {
 
+// A quantity of memory in use, its peak, and how much was ever taken and given back.
+class MemoryCounter {
+ public:
+  void add(int64_t amount) {
+    const int64_t value = current_.fetch_add(amount, std::memory_order_relaxed) + amount;
+    taken_.fetch_add(amount, std::memory_order_relaxed);
+    int64_t seen = peak_.load(std::memory_order_relaxed);
+    while (value > seen && !peak_.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
+    }
+  }
+  void remove(int64_t amount) {
+    current_.fetch_sub(amount, std::memory_order_relaxed);
+    given_back_.fetch_add(amount, std::memory_order_relaxed);
+  }
+  void reset_peak() { peak_ = current_.load(); }
+  void reset_accumulated() { taken_ = given_back_ = 0; }
+
+  int64_t current() const { return current_.load(std::memory_order_relaxed); }
+  int64_t peak() const { return peak_; }
+  int64_t taken() const { return taken_; }  // since the last reset_accumulated
+  int64_t given_back() const { return given_back_; }
+
+ private:
+  std::atomic<int64_t> current_{0}, peak_{0}, taken_{0}, given_back_{0};
+};
+
+// All arrays, and the two size classes that torch.cuda's statistics tell apart.
+enum class MemoryPool { kAll, kSmall, kLarge };
+inline constexpr int64_t kSmallestLargeArray = int64_t{1} << 20;  // bytes
+
 class MemoryCounters {
  public:
   void allocated(int64_t bytes) {
-    raise_peak(peak_bytes_, live_bytes_.fetch_add(bytes, std::memory_order_relaxed) + bytes);
-    raise_peak(peak_arrays_, live_arrays_.fetch_add(1, std::memory_order_relaxed) + 1);
-    total_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-    total_arrays_.fetch_add(1, std::memory_order_relaxed);
+    for (const MemoryPool pool : {MemoryPool::kAll, pool_of(bytes)}) {
+      bytes_[static_cast<int>(pool)].add(bytes);
+      arrays_[static_cast<int>(pool)].add(1);
+    }
   }
   void freed(int64_t bytes) {
-    live_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
-    live_arrays_.fetch_sub(1, std::memory_order_relaxed);
+    for (const MemoryPool pool : {MemoryPool::kAll, pool_of(bytes)}) {
+      bytes_[static_cast<int>(pool)].remove(bytes);
+      arrays_[static_cast<int>(pool)].remove(1);
+    }
   }
   void reset_peak() {
-    peak_bytes_ = live_bytes_.load();
-    peak_arrays_ = live_arrays_.load();
+    for (MemoryCounter& counter : bytes_) counter.reset_peak();
+    for (MemoryCounter& counter : arrays_) counter.reset_peak();
   }
   void reset_accumulated() {
-    total_bytes_ = 0;
-    total_arrays_ = 0;
+    for (MemoryCounter& counter : bytes_) counter.reset_accumulated();
+    for (MemoryCounter& counter : arrays_) counter.reset_accumulated();
   }
   // 0: only what the device itself refuses.
   void set_limit_bytes(int64_t bytes) { limit_bytes_ = bytes; }
   int64_t limit_bytes() const { return limit_bytes_; }
   bool has_room(int64_t bytes) const {
     const int64_t limit = limit_bytes_.load(std::memory_order_relaxed);
-    return limit == 0 || live_bytes_.load(std::memory_order_relaxed) + bytes <= limit;
+    return limit == 0 || live_bytes() + bytes <= limit;
   }
+  // What is left of the limit; 0 without one.
+  int64_t room_bytes() const { return std::max<int64_t>(limit_bytes_ - live_bytes(), 0); }
   void count_retry() { ++retries_; }
   void count_out_of_memory() { ++out_of_memory_; }
   int64_t retries() const { return retries_; }  // allocations tried again after memory was freed
   int64_t out_of_memory() const { return out_of_memory_; }  // OutOfMemoryErrors
-  int64_t live_bytes() const { return live_bytes_; }
-  int64_t peak_bytes() const { return peak_bytes_; }
-  int64_t total_bytes() const {
-    return total_bytes_;
-  }  // ever allocated since the last reset_accumulated
-  int64_t live_arrays() const { return live_arrays_; }
-  int64_t peak_arrays() const { return peak_arrays_; }
-  int64_t total_arrays() const { return total_arrays_; }
+  const MemoryCounter& bytes(MemoryPool pool) const { return bytes_[static_cast<int>(pool)]; }
+  const MemoryCounter& arrays(MemoryPool pool) const { return arrays_[static_cast<int>(pool)]; }
+  int64_t live_bytes() const { return bytes(MemoryPool::kAll).current(); }
+  int64_t peak_bytes() const { return bytes(MemoryPool::kAll).peak(); }
 
  private:
-  static void raise_peak(std::atomic<int64_t>& peak, int64_t value) {
-    int64_t seen = peak.load(std::memory_order_relaxed);
-    while (value > seen && !peak.compare_exchange_weak(seen, value, std::memory_order_relaxed)) {
-    }
+  static MemoryPool pool_of(int64_t bytes) {
+    return bytes < kSmallestLargeArray ? MemoryPool::kSmall : MemoryPool::kLarge;
   }
-  std::atomic<int64_t> live_bytes_{0}, peak_bytes_{0}, total_bytes_{0};
+  MemoryCounter bytes_[3], arrays_[3];
   std::atomic<int64_t> limit_bytes_{0}, retries_{0}, out_of_memory_{0};
-  std::atomic<int64_t> live_arrays_{0}, peak_arrays_{0}, total_arrays_{0};
 };
 
 // TORCH_TPU_MEMORY_LIMIT, in bytes; 0 where it is not set. Throws ValueError for what is no number of bytes.

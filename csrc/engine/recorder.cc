@@ -65,6 +65,7 @@ Recorder& recorder() {
 
 bool belongs_apart(const Call& before, const Step& step, int device) {
   return before.step->precision() != step.precision() ||
+         before.step->user_options() != step.user_options() ||
          (!before.outputs.empty() && before.outputs.front()->device != device);
 }
 
@@ -185,6 +186,7 @@ Program* obtain(std::span<const Call> calls, const ir::Graph& graph, bool may_co
   lowering::ModuleTraits module;
   std::string text = lowering::lower_module(graph, options, &module);
   ProgramTraits traits;
+  traits.user_options = calls.front().step->user_options();
   traits.only_short_trailing_reductions = module.only_short_trailing_reductions;
   std::vector<int64_t> donated;
   for (const auto& [input, output] : graph.donations) donated.push_back(input);
@@ -362,6 +364,7 @@ Step::Step(ir::Graph graph, std::string text, const char* name, ProgramTraits tr
       precision_(precision) {
   ir::KeyHasher hasher;
   hasher.add_bytes(text_);
+  hasher.add(static_cast<uint64_t>(traits_.user_options));
   content_ = hasher.finish().lo;
 }
 

@@ -29,6 +29,7 @@ class Step {
   const ir::Graph& graph() const { return graph_; }
   const char* name() const { return name_; }
   stablehlo::Precision precision() const { return precision_; }
+  int user_options() const { return traits_.user_options; }
   // The same in every process for the same content.
   uint64_t content() const { return content_; }
   // The call's own program: null until it is obtained, which gives null where it would have to be compiled and must not.

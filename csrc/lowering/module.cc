@@ -155,11 +155,13 @@ class ModuleLowering {
     for (int output : graph_.outputs) results.push_back(b_.pad_to_bound(value(output)));
     if (!checks_.empty()) results.push_back(pack_checks(b_, checks_));
     for (auto [input, output] : graph_.donations) b_.alias(input, output);
+    std::string text = b_.finish(results);
     if (traits != nullptr) {
       traits->only_short_trailing_reductions = b_.only_short_trailing_reductions(kShortReduction);
+      traits->has_contractions = text.find("precision_config") != std::string::npos;
       for (PendingCheck& pending : checks_) traits->checks.push_back(std::move(pending.check));
     }
-    return b_.finish(results);
+    return text;
   }
 
  private:

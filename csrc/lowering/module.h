@@ -20,6 +20,7 @@ struct ModuleOptions {
 // What the choice of compile options depends on.
 struct ModuleTraits {
   bool only_short_trailing_reductions = false;  // all of at most kShortReduction elements
+  bool has_contractions = false;                // ModuleOptions::precision is part of the program
   // Where there are any, the program has one output more: two i64 a check, whether it failed and the offending value.
   std::vector<DeviceCheck> checks;
 };

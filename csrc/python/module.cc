@@ -7,10 +7,12 @@
 #include "aten/kernel.h"
 #include "aten/register.h"
 #include "aten/storage.h"
+#include "aten/sync_debug.h"
 #include "device/current.h"
 #include "device/generator.h"
 #include "device/hooks.h"
 #include "engine/client.h"
+#include "engine/compile_options.h"
 #include "engine/diagnostics.h"
 #include "engine/disk_cache.h"
 #include "engine/engine.h"
@@ -18,6 +20,7 @@
 #include "engine/recorder.h"
 #include "lowering/table.h"
 #include "python/frames.h"
+#include "python/memory.h"
 
 namespace py = pybind11;
 
@@ -92,37 +95,6 @@ py::dict compile_stats() {
   out["compile_seconds"] = stats.compile_seconds;
   out["executions"] = stats.executions;
   out["fallbacks"] = stats.fallbacks;
-  return out;
-}
-
-py::dict memory_stats(int device) {
-  {
-    const py::gil_scoped_release release;
-    engine::drain();
-  }
-  const engine::MemoryCounters& m = engine::memory(resolve(device));
-  py::dict out;
-  const auto put = [&out](const char* name, int64_t current, int64_t peak, int64_t total) {
-    for (const char* pool : {".all", ".small_pool", ".large_pool"}) {
-      const bool all = std::string_view(pool) == ".all";
-      const std::string prefix = std::string(name) + pool;
-      out[py::str(prefix + ".current")] = all ? current : 0;
-      out[py::str(prefix + ".peak")] = all ? peak : 0;
-      out[py::str(prefix + ".allocated")] = all ? total : 0;
-      out[py::str(prefix + ".freed")] = all ? total - current : 0;
-    }
-  };
-  for (const char* name :
-       {"allocated_bytes", "reserved_bytes", "active_bytes", "requested_bytes"}) {
-    put(name, m.live_bytes(), m.peak_bytes(), m.total_bytes());
-  }
-  for (const char* name : {"allocation", "active", "segment"}) {
-    put(name, m.live_arrays(), m.peak_arrays(), m.total_arrays());
-  }
-  put("inactive_split", 0, 0, 0);
-  put("inactive_split_bytes", 0, 0, 0);
-  out["num_alloc_retries"] = m.retries();
-  out["num_ooms"] = m.out_of_memory();
   return out;
 }
 
@@ -257,30 +229,17 @@ PYBIND11_MODULE(_C, m) {
     const engine::DiskCacheSettings settings = engine::disk_cache_settings();
     return std::pair(settings.directory, settings.limit_bytes);
   });
+  m.def("intern_user_options", &engine::intern_user_options, NoGil());
+  m.def("user_options", &engine::user_options);
+  m.def("set_process_user_options", &engine::set_process_user_options);
+  m.def("set_thread_user_options", &engine::set_thread_user_options);
+  m.def("set_sync_debug_mode",
+        [](int mode) { aten::set_sync_debug_mode(static_cast<aten::SyncDebugMode>(mode)); });
+  m.def("sync_debug_mode", [] { return static_cast<int>(aten::sync_debug_mode()); });
   m.def("cpu_fallback_enabled", &aten::cpu_fallback_enabled);
   m.def("set_cpu_fallback", &aten::set_cpu_fallback);
 
-  m.def("memory_stats", &memory_stats);
-  m.def(
-      "reset_peak_memory_stats",
-      [](int index) {
-        engine::drain();
-        engine::memory(resolve(index)).reset_peak();
-      },
-      NoGil());
-  m.def("reset_accumulated_memory_stats",
-        [](int index) { engine::memory(resolve(index)).reset_accumulated(); });
-  m.def("set_memory_fraction", [](int index, double fraction) {
-    const int device = resolve(index);
-    const auto total = static_cast<double>(engine::device_memory_bytes(device));
-    engine::memory(device).set_limit_bytes(static_cast<int64_t>(fraction * total));
-  });
-  m.def("memory_fraction", [](int index) {
-    const int device = resolve(index);
-    const int64_t limit = engine::memory(device).limit_bytes();
-    const int64_t total = engine::device_memory_bytes(device);
-    return limit == 0 ? 1.0 : static_cast<double>(limit) / static_cast<double>(total);
-  });
+  bind_memory(m);
   m.def("empty_cache", [] {});
   m.def("default_generator", [](int index) {
     return py::reinterpret_steal<py::object>(

@@ -1,7 +1,7 @@
 """Which devices there are, which one is current, and what it is."""
 
+import dataclasses
 import re
-import types
 from typing import Any, TypeAlias
 
 import torch
@@ -104,22 +104,95 @@ def platform_version() -> str:
     return str(_runtime.started().platform_version())
 
 
-def get_device_properties(device: Device = None) -> types.SimpleNamespace:
-    """What is known of a device: name, total_memory (bytes), multi_processor_count and what the plugin says besides."""
+@dataclasses.dataclass(frozen=True)
+class _TpuDeviceProperties:
+    name: str
+    major: int
+    minor: int
+    total_memory: int
+    multi_processor_count: int
+    id: int
+    process_index: int
+
+
+def get_device_properties(device: Device = None) -> _TpuDeviceProperties:
+    """What is known of a device.
+
+    name (its kind), major and minor (`get_device_capability`), total_memory (bytes; the host's without a TPU),
+    multi_processor_count (cores that run a program: 1), and PJRT's id and process_index.
+    """
     index = index_of(device)
-    known = {"name": "", "total_memory": 0, "multi_processor_count": 1}
-    return types.SimpleNamespace(**{**known, **_runtime.started().device_properties(index)})
+    known = _runtime.started().device_properties(index)
+    generation = re.search(r"tpu\s*v?(\d+)", known["name"], re.IGNORECASE)
+    return _TpuDeviceProperties(
+        name=known["name"],
+        major=int(generation.group(1)) if generation else 0,
+        minor=0,
+        total_memory=known["total_memory"] or torch.accelerator.get_memory_info(index)[1],
+        multi_processor_count=1,
+        id=known["id"],
+        process_index=known["process_index"],
+    )
 
 
 def get_device_name(device: Device = None) -> str:
     """The device's kind, such as "TPU v5 lite"."""
-    return str(get_device_properties(device).name)
+    return get_device_properties(device).name
 
 
 def get_device_capability(device: Device = None) -> tuple[int, int]:
     """The TPU's generation as (major, minor); (0, 0) on a host without one."""
-    generation = re.search(r"tpu\s*v?(\d+)", get_device_name(device), re.IGNORECASE)
-    return (int(generation.group(1)), 0) if generation else (0, 0)
+    properties = get_device_properties(device)
+    return properties.major, properties.minor
+
+
+def can_device_access_peer(device: Device, peer_device: Device) -> bool:
+    """Whether `device` can copy from `peer_device`: true of any two different devices of a process."""
+    return index_of(device) != index_of(peer_device)
+
+
+def device_memory_used(device: Device = None) -> int:
+    """Bytes of the device's memory in use."""
+    free, total = torch.accelerator.get_memory_info(index_of(device))
+    return int(total - free)
+
+
+def ipc_collect() -> None:
+    """Frees memory left over from sharing tensors with other processes, which the device does not do: nothing."""
+    _runtime.started()
+
+
+def is_current_stream_capturing() -> bool:
+    """False: streams are not captured."""
+    return False
+
+
+_SYNC_MODES = {"default": 0, "warn": 1, "error": 2}
+
+
+def set_sync_debug_mode(debug_mode: int | str) -> None:
+    """What happens where the host waits for the device.
+
+    "default" or 0: nothing; "warn" or 1: a warning; "error" or 2: a RuntimeError. Copies to the host and .item()
+    count, also inside operators whose sizes depend on values, such as nonzero.
+    """
+    if isinstance(debug_mode, str):
+        if debug_mode not in _SYNC_MODES:
+            raise RuntimeError("invalid value of debug_mode, expected one of `default`, `warn`, `error`")
+        debug_mode = _SYNC_MODES[debug_mode]
+    if debug_mode not in _SYNC_MODES.values():
+        raise RuntimeError("invalid value of debug_mode, expected one of 0,1,2")
+    _runtime.started().set_sync_debug_mode(debug_mode)
+
+
+def get_sync_debug_mode() -> int:
+    """0, 1 or 2: see `set_sync_debug_mode`."""
+    return int(_runtime.started().sync_debug_mode())
+
+
+def is_tf32_supported() -> bool:
+    """False: the type is CUDA's. torch.set_float32_matmul_precision sets how exactly float32 is multiplied."""
+    return False
 
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:

@@ -59,7 +59,7 @@ def initial_seed() -> int:
     return _generator(None).initial_seed()
 
 
-def get_rng_state(device: Device = None) -> torch.Tensor:
+def get_rng_state(device: Device = "tpu") -> torch.Tensor:
     """The state of a device's generator: a uint8 tensor on the CPU."""
     return _generator(device).get_state()
 
@@ -69,7 +69,7 @@ def get_rng_state_all() -> list[torch.Tensor]:
     return [generator.get_state() for generator in default_generators()]
 
 
-def set_rng_state(new_state: torch.Tensor, device: Device = None) -> None:
+def set_rng_state(new_state: torch.Tensor, device: Device = "tpu") -> None:
     """Restores what `get_rng_state` returned."""
     _generator(device).set_state(new_state)
 
@@ -78,3 +78,11 @@ def set_rng_state_all(new_states: Iterable[torch.Tensor]) -> None:
     """Restores what `get_rng_state_all` returned."""
     for generator, state in zip(default_generators(), new_states, strict=True):
         generator.set_state(state)
+
+
+def _get_rng_state_offset(device: Device = "tpu") -> int:
+    return _generator(device).get_offset()
+
+
+def _set_rng_state_offset(offset: int, device: Device = "tpu") -> None:
+    _generator(device).set_offset(offset)

@@ -15,6 +15,11 @@ class Stream(torch.Stream):
             return super().__new__(cls, **kwargs)
         return super().__new__(cls, torch.device("tpu", index_of(device)), priority=priority)
 
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        """(lowest, highest): there is one priority."""
+        return 0, 0
+
 
 class _EventType(type):
     def __instancecheck__(cls, instance: object) -> bool:
@@ -68,13 +73,17 @@ def set_stream(stream: torch.Stream | None) -> None:
         torch.accelerator.set_stream(stream)
 
 
-def current_stream(device: Device = None) -> torch.Stream:
+def current_stream(device: Device = None) -> Stream:
     """The current stream of `device`."""
-    return torch.accelerator.current_stream(index_of(device))
+    current = torch.accelerator.current_stream(index_of(device))
+    return _stream(current.stream_id, current.device_index)
 
 
-def default_stream(device: Device = None) -> torch.Stream:
+def default_stream(device: Device = None) -> Stream:
     """The stream that is current on `device` until another is set."""
-    place = torch.device("tpu", index_of(device))
+    return _stream(0, index_of(device))
+
+
+def _stream(number: int, device: int) -> Stream:
     kind = torch._C._autograd.DeviceType.PrivateUse1
-    return Stream(stream_id=0, device_index=place.index, device_type=int(kind))
+    return Stream(stream_id=number, device_index=device, device_type=int(kind))
