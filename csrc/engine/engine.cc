@@ -21,7 +21,7 @@ namespace {
 constexpr size_t kMaxQueuedLaunches = 4096;
 constexpr size_t kMaxKeptScalars = 4096;
 constexpr auto kInterruptPeriod = std::chrono::milliseconds(50);
-constexpr auto kIdlePeriod = std::chrono::milliseconds(20);
+constexpr auto kIdlePeriod = std::chrono::milliseconds(100);
 constexpr auto kPause = std::chrono::milliseconds(1);
 
 std::atomic<int> g_process_mode{0};

@@ -23,6 +23,8 @@ constexpr size_t kMinGroup = 24, kMaxGroup = 96;
 constexpr uint64_t kCutEvery = 16;
 constexpr int kCutWindow = 4;           // calls
 constexpr size_t kMaxGroups = 1 << 14;  // remembered
+// A group whose calls have programs of their own is compiled when it has come up this often.
+constexpr int kSightings = 4;
 // One fused program compiles in the time of this many programs of one call.
 constexpr size_t kCallsPerCompile = 8;
 
@@ -302,14 +304,14 @@ void run_group(std::span<Call> calls, FlushReason reason) {
   if (shape.needed().empty()) return;  // nobody will ever look
   if (r.groups.size() >= kMaxGroups) r.groups.clear();
   Group& group = r.groups[shape.key()];
-  ++group.sightings;
+  if (reason != FlushReason::kIdle) ++group.sightings;  // where an idle moment cuts is chance
   const auto without = static_cast<size_t>(std::count_if(
       calls.begin(), calls.end(), [](const Call& c) { return !c.step->has_ready_program(); }));
   if (group.program == nullptr && calls.size() > 1) {
     const ir::Graph graph = shape.graph();
     // A program on disk is as good as one in memory. Else compile at once what is cheaper fused than apart, and what has
     // come up again.
-    const bool worth = without * kCallsPerCompile >= calls.size() || group.sightings > 1;
+    const bool worth = without * kCallsPerCompile >= calls.size() || group.sightings >= kSightings;
     group.program =
         obtain(calls, graph, worth && reason != FlushReason::kIdle && !no_compile_expected());
     if (group.program != nullptr) ++r.stats.compiled_groups;
