@@ -93,7 +93,6 @@ build-tidy/%.ok: % .clang-tidy $(wildcard csrc/pjrt/*.h csrc/stablehlo/*.h csrc/
 
 # The torch-free libraries and their tests under the address, undefined-behaviour and thread sanitizers.
 sanitize: export LSAN_OPTIONS = suppressions=$(CURDIR)/tests/cpp/lsan.supp
-sanitize: export TSAN_OPTIONS = suppressions=$(CURDIR)/tests/cpp/tsan.supp
 sanitize: $(STAMPS)/build
 	@for kind in asan:address,undefined tsan:thread; do \
 	  dir=build-$${kind%%:*}; \
