@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 OUTPUT = ROOT / "docs" / "benchmarks.md"
 
-SECTIONS = ["operators", "diagnostics", "training", "import"]
+SECTIONS = ["operators", "fusion", "diagnostics", "training", "import"]
 
 Json = dict[str, Any]
 
@@ -106,6 +106,29 @@ def diagnostic_rows(repeats: int) -> list[Row]:
         ratios = [b / a for a, b in zip(strict, watched, strict=True)]
         note = f"{median(strict):.2f} and {median(watched):.2f} us a call, all threads; ratios {spread(ratios)}"
         rows.append(Row(name, median(ratios), "× strict", None, None, note))
+    return rows
+
+
+def fusion_rows(repeats: int) -> list[Row]:
+    say("DeferAndFuse: strict and fused in turn, one process")
+    result = child("fusion", "--repeats", str(repeats))
+    names = {
+        "mlp": "MLP of 3 layers, AdamW, batch of 16",
+        "decoder": "decoder of 4 layers, width 64, 32 tokens, AdamW",
+        "pointwise": "600 pointwise operators on 64 numbers",
+        "matrices": "3 products of 1024 by 1024 matrices with pointwise operators",
+    }
+    if "error" in result:
+        return [Row(name, None, "times strict's speed", None, None, result["error"]) for name in names.values()]
+    rows = []
+    for key, name in names.items():
+        strict, fused = result[key]["strict"], result[key]["fused"]
+        ratios = [a / b for a, b in zip(strict, fused, strict=True)]
+        note = f"{1e3 * median(strict):.2f} and {1e3 * median(fused):.2f} ms a step; ratios {spread(ratios)}"
+        rows.append(Row(name, median(ratios), "times strict's speed", None, None, note))
+    name = "`x = x + y`, 8 by 8, recorded"
+    rows.append(operator_row(name, "issuing", result, "chain", None, None))
+    rows.append(operator_row(f"{name} and run fused", "all", result, "chain", None, None))
     return rows
 
 
@@ -257,6 +280,8 @@ def main() -> None:
     sections: dict[str, list[Row]] = {}
     if "operators" in chosen:
         sections["Cached operators"] = operator_rows(arguments.repeats)
+    if "fusion" in chosen:
+        sections["DeferAndFuse"] = fusion_rows(arguments.repeats)
     if "diagnostics" in chosen:
         sections["Watching"] = diagnostic_rows(arguments.repeats)
     if "training" in chosen:
