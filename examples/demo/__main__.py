@@ -1,4 +1,4 @@
-"""Runs the jobs of the demo on the CPU and on `tpu`, each in a process of its own, and compares them."""
+"""Runs the jobs of the demo on the CPU and on `tpu`, strict and fused, each in its own process, and compares them."""
 
 import argparse
 import json
@@ -43,15 +43,18 @@ class Progress:
         sys.stderr.flush()
 
 
-def run(module: str, device: str) -> dict[str, Any]:
+def run(module: str, way: str) -> dict[str, Any]:
     """The result of a job, or {"error": its last line} when its process failed."""
-    progress = Progress(f"{module} on {device}")
+    progress = Progress(f"{module} on {way}")
     progress.begin()
-    command = [sys.executable, "-W", "ignore", "-m", f"examples.demo.{module}", "--device", device]
+    command = [sys.executable, "-W", "ignore", "-m", f"examples.demo.{module}", "--device", way.split(",")[0]]
+    environment = {**os.environ, **({"TORCH_TPU_EAGER_MODE": "fuse"} if way == report.FUSED else {})}
     result: dict[str, Any] = {}
     with (
         tempfile.TemporaryFile("w+") as errors,
-        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
+        subprocess.Popen(
+            command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, stderr=errors, text=True
+        ) as process,
     ):
         assert process.stdout is not None
         for line in process.stdout:
@@ -79,7 +82,7 @@ def main() -> None:
         parser.error(f"no job {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     start = time.monotonic()
     jobs = [job for job in report.JOBS if not arguments.jobs or job.module in arguments.jobs]
-    results = {job.module: {device: run(job.module, device) for device in ("cpu", "tpu")} for job in jobs}
+    results = {job.module: {way: run(job.module, way) for way in report.WAYS} for job in jobs}
 
     print(f"\n{report.table(results)}\n")
     sample = results.get("characters", {}).get("tpu", {}).get("sample")
