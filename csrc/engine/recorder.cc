@@ -16,8 +16,8 @@
 namespace torch_tpu::engine {
 namespace {
 
-constexpr size_t kMaxRecorded = 4096;                      // calls
-constexpr int64_t kMaxRecordedBytes = int64_t{256} << 20;  // of results
+constexpr size_t kMaxRecorded = 4096;                    // calls
+constexpr int64_t kMaxRecordedBytes = int64_t{2} << 30;  // of results
 // Groups are cut after a call whose last few contents hash to a multiple of kCutEvery, at these lengths.
 constexpr size_t kMinGroup = 24, kMaxGroup = 96;
 constexpr uint64_t kCutEvery = 16;
@@ -27,6 +27,8 @@ constexpr size_t kMaxGroups = 1 << 14;  // remembered
 constexpr int kSightings = 4;
 // One fused program compiles in the time of this many programs of one call.
 constexpr size_t kCallsPerCompile = 8;
+
+constexpr int64_t kLargeInput = 1 << 16;  // bytes
 
 constexpr uint32_t kMade = 1u << 31;  // in Array::group_index: made in the group, not from outside
 
@@ -158,7 +160,23 @@ class GroupShape {
       }
       needed_.push_back(array);
     }
+    donate_the_rest(dead);
     key_ = hasher.finish();
+  }
+
+  // Large inputs that nobody needs afterwards give their memory to results of their type. Follows from what is in the key.
+  void donate_the_rest(std::vector<bool>& dead) {
+    std::vector<bool> taken(needed_.size());
+    for (const auto& [input, output] : donations_) taken[static_cast<size_t>(output)] = true;
+    for (size_t i = 0; i < externals_.size(); ++i) {
+      if (!dead[i] || externals_[i]->type->bytes < kLargeInput) continue;
+      for (size_t o = 0; o < needed_.size(); ++o) {
+        if (taken[o] || needed_[o]->type != externals_[i]->type) continue;
+        donations_.emplace_back(static_cast<int>(i), static_cast<int>(o));
+        taken[o] = true;
+        break;
+      }
+    }
   }
 
   int root_of(const Call& call, size_t output) const {
