@@ -32,7 +32,6 @@ class HostAllocator final : public at::HostAllocator {
     ++stats_.num_host_alloc;
     return {address, block.release(), &free_block, c10::Device(c10::DeviceType::CPU)};
   }
-  c10::DeleterFnPtr raw_deleter() const override { return nullptr; }
   void copy_data(void* to, const void* from, size_t bytes) const override {
     default_copy_data(to, from, bytes);
   }

@@ -14,27 +14,17 @@ from typing_extensions import deprecated
 from torch_tpu import _runtime
 from torch_tpu.tpu import _absent
 from torch_tpu.tpu._device import Device, index_of
-from torch_tpu.tpu._memory_history import (
-    _allocation_traceback,
-    _dump_snapshot,
-    _get_memory_metadata,
-    _record_memory_history,
-    _save_memory_usage,
-    _save_segment_usage,
-    _set_memory_metadata,
-    _snapshot,
-    memory_snapshot,
-)
+from torch_tpu.tpu._memory_history import _allocation_traceback as _allocation_traceback
+from torch_tpu.tpu._memory_history import _dump_snapshot as _dump_snapshot
+from torch_tpu.tpu._memory_history import _get_memory_metadata as _get_memory_metadata
+from torch_tpu.tpu._memory_history import _record_memory_history as _record_memory_history
+from torch_tpu.tpu._memory_history import _save_memory_usage as _save_memory_usage
+from torch_tpu.tpu._memory_history import _save_segment_usage as _save_segment_usage
+from torch_tpu.tpu._memory_history import _set_memory_metadata as _set_memory_metadata
+from torch_tpu.tpu._memory_history import _snapshot as _snapshot
+from torch_tpu.tpu._memory_history import memory_snapshot
 
 __all__ = [
-    "_allocation_traceback",
-    "_dump_snapshot",
-    "_get_memory_metadata",
-    "_record_memory_history",
-    "_save_memory_usage",
-    "_save_segment_usage",
-    "_set_memory_metadata",
-    "_snapshot",
     "empty_cache",
     "get_allocator_backend",
     "get_per_process_memory_fraction",
