@@ -14,7 +14,7 @@ from benchmarks.operators import torch
 
 nn, functional = torch.nn, torch.nn.functional
 Step = Callable[[], object]
-WARM = 12  # steps before the first measurement: a group is compiled when it has come up four times
+QUIET_SECONDS = 2.0  # without a new program: then the background compiler has nothing left
 
 
 def mlp() -> Step:
@@ -91,6 +91,17 @@ WORKLOADS = {"mlp": mlp, "decoder": decoder, "pointwise": pointwise, "matrices":
 MODES = {"strict": torch.tpu.EagerMode.STRICT, "fused": torch.tpu.EagerMode.DEFER_AND_FUSE}
 
 
+def warm_up(step: Step) -> None:
+    """Runs steps until nothing has been compiled for a while: fused programs are compiled in the background."""
+    compiled, since = -1, time.monotonic()
+    while time.monotonic() - since < QUIET_SECONDS:
+        step()
+        time.sleep(0.05)
+        now = torch.tpu.compile_stats()["compilations"]
+        if now != compiled:
+            compiled, since = now, time.monotonic()
+
+
 def seconds(step: Step, calls: int) -> float:
     start = clock.now()
     for _ in range(calls):
@@ -111,9 +122,7 @@ def main() -> None:
             torch.manual_seed(0)
             with torch.tpu.set_eager_mode(value):
                 steps[mode] = make()
-                for _ in range(WARM):
-                    steps[mode]()
-                    time.sleep(0.05)  # the fused programs are compiled in the background
+                warm_up(steps[mode])
         samples: dict[str, list[float]] = {mode: [] for mode in MODES}
         for _ in range(arguments.repeats):
             for mode, value in MODES.items():
@@ -123,13 +132,11 @@ def main() -> None:
     bodies = {device: operators.chain(device) for device in ("cpu", "tpu")}
     chain: dict[str, list[list[float]]] = {"cpu": [], "tpu": []}
     with torch.no_grad(), torch.tpu.set_eager_mode(MODES["fused"]):
-        for kept in (*[False] * WARM, *[True] * arguments.repeats):
+        warm_up(lambda: operators.cost_per_call(*bodies["tpu"], "tpu"))
+        operators.cost_per_call(*bodies["cpu"], "cpu")
+        for _ in range(arguments.repeats):
             for device, (body, calls) in bodies.items():
-                cost = operators.cost_per_call(body, calls, device)
-                if kept:
-                    chain[device].append(cost)
-            if not kept:
-                time.sleep(0.05)
+                chain[device].append(operators.cost_per_call(body, calls, device))
     result["chain"] = chain
     print(json.dumps(result))
 

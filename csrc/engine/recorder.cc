@@ -207,6 +207,7 @@ Program* obtain(std::span<const Call> calls, const ir::Graph& graph, bool may_co
   std::string text = lowering::lower_module(graph, options, &module);
   ProgramTraits traits;
   traits.user_options = calls.front().step->user_options();
+  traits.many_equal_kernels = true;  // groups repeat layers and updates, and run faster so
   traits.only_short_trailing_reductions = module.only_short_trailing_reductions;
   std::vector<int64_t> donated;
   for (const auto& [input, output] : graph.donations) donated.push_back(input);
