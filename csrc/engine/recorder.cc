@@ -359,14 +359,14 @@ void run_group(std::span<Call> calls, FlushReason reason) {
   launch.op = group.program->name.c_str();
   for (ArrayPtr& external : shape.externals()) launch.inputs.push_back(std::move(external));
   launch.outputs.append(shape.needed().begin(), shape.needed().end());
-  about_to_launch({launch.outputs.data(), launch.outputs.size()});
   std::vector<uint32_t> words;
+  for (Call& call : calls) words.insert(words.end(), call.words.begin(), call.words.end());
+  add_words(launch.inputs, words, launch.outputs.front()->device);
+  about_to_launch({launch.outputs.data(), launch.outputs.size()});
   for (Call& call : calls) {
-    words.insert(words.end(), call.words.begin(), call.words.end());
     call.inputs.clear();
     call.outputs.clear();
   }
-  add_words(launch.inputs, words, launch.outputs.front()->device);
   launch.apart = [recipe = group.recipe, words = std::move(words)](
                      std::span<ArrayPtr> externals, std::span<const ArrayPtr> needed) {
     return recipe->launches(externals, needed, words);
@@ -441,7 +441,12 @@ void flush(FlushReason reason) {
   if (r.cuts.empty() || r.cuts.back() != r.calls.size()) r.cuts.push_back(r.calls.size());
   size_t first = 0;
   for (const size_t end : r.cuts) {
-    run_group(std::span(r.calls).subspan(first, end - first), reason);
+    const std::span calls = std::span(r.calls).subspan(first, end - first);
+    try {
+      run_group(calls, reason);
+    } catch (const std::exception& error) {  // no room for its numbers, say
+      for (const Call& call : calls) fail({call.outputs.data(), call.outputs.size()}, error.what());
+    }
     first = end;
   }
   r.calls.clear();
