@@ -331,8 +331,12 @@ void run_group(std::span<Call> calls, FlushReason reason) {
     // A program on disk is as good as one in memory. Else compile at once what is cheaper fused than apart, and what has
     // come up again.
     const bool worth = without * kCallsPerCompile >= calls.size() || group.sightings >= kSightings;
-    group.program =
-        obtain(calls, graph, worth && reason != FlushReason::kIdle && !no_compile_expected());
+    try {
+      group.program =
+          obtain(calls, graph, worth && reason != FlushReason::kIdle && !no_compile_expected());
+    } catch (const stablehlo::BuildError& error) {  // our mistake, and the calls can do without
+      TORCH_WARN_ONCE("torch.tpu: ", group_name(calls), " could not be fused: ", error.what());
+    }
     if (group.program != nullptr) ++r.stats.compiled_groups;
   }
   if (group.program == nullptr && without > 0 && no_compile_expected()) {
