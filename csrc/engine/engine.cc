@@ -414,8 +414,8 @@ void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<Arra
             std::span<const ArrayPtr> outputs, const char* op) {
   Queue& q = queue();
   Program::State state = state_to_launch(program);
-  if (state == Program::State::kCompiling &&
-      !memory(outputs.front()->device).has_room(q.bytes + bytes_of(outputs)))
+  const bool must_wait = state == Program::State::kCompiling || !q.launches.empty();
+  if (must_wait && !memory(outputs.front()->device).has_room(q.bytes + bytes_of(outputs)))
       [[unlikely]] {  // it may not fit: that is to be raised at the call
     wait_on_queue(lock, [&] {
       state = program.state.load(std::memory_order_acquire);
