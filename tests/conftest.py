@@ -19,6 +19,13 @@ def _seeded():
 
 
 @pytest.fixture
+def strict():
+    """Operators run when they are called, whatever the process's mode: for tests that count what each of them does."""
+    with torch.tpu.set_eager_mode(torch.tpu.EagerMode.STRICT):
+        yield
+
+
+@pytest.fixture
 def python():
     """python(code, **env): runs `code` in a new process and returns the completed process; None unsets a variable."""
 

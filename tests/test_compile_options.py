@@ -5,6 +5,7 @@ import threading
 import pytest
 import torch
 
+pytestmark = pytest.mark.usefixtures("strict")
 options = torch.tpu.compiler.custom_compiler_options
 
 
@@ -24,6 +25,10 @@ def test_options_have_programs_of_their_own():
     def work():
         assert (x * 3 + 1).sum().item() == 210.0
 
+    def work_strictly():
+        with torch.tpu.set_eager_mode(torch.tpu.EagerMode.STRICT):
+            work()
+
     work()
     assert compilations(work) == 0
     with options({"xla_cpu_enable_fast_math": "true"}):
@@ -33,7 +38,7 @@ def test_options_have_programs_of_their_own():
             assert compilations(work) > 0
         assert compilations(work) == 0
         seen = []
-        thread = threading.Thread(target=lambda: seen.append(compilations(work)))
+        thread = threading.Thread(target=lambda: seen.append(compilations(work_strictly)))
         thread.start()
         thread.join()
         assert seen == [0]  # another thread has its own

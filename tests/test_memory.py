@@ -109,6 +109,7 @@ def test_small_and_large_memory_are_told_apart():
         assert now["all"] == tuple(a + b for a, b in zip(now["small_pool"], now["large_pool"], strict=True))
 
 
+@pytest.mark.usefixtures("strict")
 def test_totals_grow_with_every_allocation():
     torch.tpu.reset_accumulated_memory_stats()
     x = torch.ones(1000, device="tpu")
@@ -203,7 +204,8 @@ except torch.OutOfMemoryError:
     print("nothing fits")
 """
     limit = 100 << 20
-    done = output(code, TORCH_TPU_MEMORY_LIMIT=str(limit), TORCH_TPU_NUM_DEVICES="2").splitlines()
+    env = {"TORCH_TPU_MEMORY_LIMIT": str(limit), "TORCH_TPU_NUM_DEVICES": "2", "TORCH_TPU_EAGER_MODE": "strict"}
+    done = output(code, **env).splitlines()
     assert done == [
         f"1.0 {limit}",
         "0.3 1.0",

@@ -88,6 +88,7 @@ def test_copies_and_backward_are_recorded(recording):
         assert any(f["name"].startswith("test_copies") for f in block_of(tensor, segments)["frames"])
 
 
+@pytest.mark.usefixtures("strict")
 def test_record_tells_allocations_and_frees(recording):
     recording()
     x = make_something()
@@ -122,6 +123,7 @@ def test_temporary_memory_of_programs_is_recorded(recording):
     assert any(a["action"] == "alloc" and "qr" in a["operator"] for a, b in pairs)
 
 
+@pytest.mark.usefixtures("strict")
 def test_limits_and_choices(recording):
     recording(max_entries=4)
     for _ in range(10):
@@ -150,6 +152,7 @@ def test_limits_and_choices(recording):
     assert len(trace()) == kept
 
 
+@pytest.mark.usefixtures("strict")
 def test_metadata(recording):
     recording()
     memory._set_memory_metadata("step 7")
