@@ -1,6 +1,14 @@
 """Being installed is harmless: whatever is wrong, `import torch` works, warns once, and the device says what to do."""
 
+import os
+import pathlib
+import subprocess
+import sys
+
 import pytest
+import torch
+
+from tests.faults.plugin import PATH, environment
 
 USE = """
 import warnings
@@ -103,3 +111,99 @@ print(x.grad.cpu().tolist())
         done = python(code)
         assert done.returncode == 0, done.stderr[-2000:]
         assert done.stdout.strip() == "[2.0, 2.0, 2.0, 2.0]"
+
+
+CPU_PROGRAM = """
+torch.manual_seed(3)
+net = torch.nn.Linear(3, 2)
+optimizer = torch.optim.AdamW(net.parameters(), lr=0.1)
+net(torch.rand(4, 3)).sum().backward()
+optimizer.step()
+batch = next(iter(torch.utils.data.DataLoader(torch.rand(4, 3), batch_size=2)))
+print([round(v, 4) for v in net(batch).flatten().tolist()])
+"""
+
+
+@pytest.fixture(scope="module")
+def cpu_values():
+    """What the CPU program prints where torchtpu is not loaded at all."""
+    env = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
+    done = subprocess.run([sys.executable, "-c", "import torch" + CPU_PROGRAM], env=env, capture_output=True, text=True)
+    return done.stdout.strip()
+
+
+def assert_only_the_device_fails(text, cpu_values, *words, kind="RuntimeError"):
+    """`text` is what USE and then CPU_PROGRAM printed: the device is refused in one sentence, the CPU's values are right."""
+    lines = text.splitlines()
+    assert lines[0].split()[1] == "2.0"
+    first, second = lines[2:-1]
+    assert first == second
+    assert first.startswith(kind)
+    assert len(first) < 400
+    for word in words:
+        assert word in first, first
+    assert lines[-1] == cpu_values
+
+
+@pytest.mark.parametrize(
+    ("breaks", "words"),
+    [
+        ("text", ["cannot load the PJRT plugin"]),
+        ("empty", ["cannot load the PJRT plugin"]),
+        ("directory", ["not a file"]),
+        ("library", ["not a PJRT plugin", "GetPjrtApi"]),
+        ("table", ["GetPjrtApi", "nothing"]),
+        ("version", ["PJRT version", "install a matching plugin"]),
+        ("size", ["PJRT version", "install a matching plugin"]),
+        ("initialize", ["cannot initialise the PJRT plugin", "the plugin does not start"]),
+        ("client", ["cannot start the PJRT plugin", "there is no client"]),
+    ],
+)
+def test_broken_plugin(output, tmp_path, cpu_values, breaks, words):
+    path, env = tmp_path / "plugin.so", {}
+    if breaks == "text":
+        path.write_text("not a library\n")
+    elif breaks == "empty":
+        path.touch()
+    elif breaks == "directory":
+        path.mkdir()
+    elif breaks == "library":
+        path = pathlib.Path(torch.__file__).parent / "lib" / "libtorch_global_deps.so"
+    else:
+        if not PATH.exists():
+            pytest.skip("needs the fault-injecting plugin: run `make build`")
+        path, env = PATH, environment(FAULT_PLUGIN_BREAKS=breaks)
+    text = output(USE + CPU_PROGRAM, **{**env, "TORCH_TPU_PJRT_PLUGIN": str(path)})
+    assert_only_the_device_fails(text, cpu_values, *words)
+
+
+def test_no_plugin_is_installed(output, cpu_values):
+    hide = """
+import importlib.util
+original = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name.startswith(("xla_plugins", "libtpu")) else original(name, *rest)
+"""
+    text = output(hide + USE + CPU_PROGRAM, TORCH_TPU_PJRT_PLUGIN=None, TPU_LIBRARY_PATH=None)
+    assert_only_the_device_fails(text, cpu_values, "pip install")
+
+
+@pytest.mark.parametrize("version", ["2.12.1", "2.14.0+cpu", "3.0.0a0+git123"])
+def test_another_torch_is_named(output, cpu_values, version):
+    pretend = f"""
+import importlib.metadata
+original = importlib.metadata.EntryPoint.load
+def load(entry_point):
+    import torch
+    torch.__version__ = {version!r}
+    return original(entry_point)
+importlib.metadata.EntryPoint.load = load
+"""
+    text = output(pretend + USE + CPU_PROGRAM)
+    assert text.startswith("1 ")  # warned about once
+    assert_only_the_device_fails(text, cpu_values, "2.13", version, "pip install")
+
+
+def test_an_extension_that_does_not_load(output, cpu_values):
+    text = output("import sys; sys.modules['torch_tpu._C'] = None" + USE + CPU_PROGRAM)
+    assert text.startswith("1 ")
+    assert_only_the_device_fails(text, cpu_values, "extension module", "reinstall")
