@@ -12,7 +12,7 @@ PIP := $(PY) -m pip install --quiet --disable-pip-version-check -c requirements/
 CXX_SOURCES = $(shell find csrc tests -name '*.cc' -o -name '*.h')
 TORCH_FREE = $(wildcard csrc/pjrt/*.cc csrc/stablehlo/*.cc csrc/ir/*.cc csrc/lowering/*.cc)
 
-.PHONY: build demo test lint format bench aot fuzz models docs conformance sanitize tidy clean
+.PHONY: build demo test lint format bench aot fuzz models docs soak conformance sanitize tidy clean
 .DELETE_ON_ERROR:
 
 build: build/build.ninja
@@ -64,6 +64,9 @@ fuzz: build $(STAMPS)/test
 
 models: build $(STAMPS)/test
 	@$(PY) -m tests.models $(ARGS)
+
+soak: build $(STAMPS)/test
+	@$(PY) -m tests.soak $(ARGS)
 
 docs: build
 	@$(PY) scripts/operator_page.py

@@ -133,7 +133,7 @@ def cpu_values():
 
 
 def assert_only_the_device_fails(text, cpu_values, *words, kind="RuntimeError"):
-    """`text` is what USE and then CPU_PROGRAM printed: the device is refused in one sentence, the CPU's values are right."""
+    """`text` is what USE and CPU_PROGRAM printed: the device is refused in one sentence, the CPU's values are right."""
     lines = text.splitlines()
     assert lines[0].split()[1] == "2.0"
     first, second = lines[2:-1]
@@ -181,7 +181,8 @@ def test_no_plugin_is_installed(output, cpu_values):
     hide = """
 import importlib.util
 original = importlib.util.find_spec
-importlib.util.find_spec = lambda name, *rest: None if name.startswith(("xla_plugins", "libtpu")) else original(name, *rest)
+hidden = ("xla_plugins", "libtpu")
+importlib.util.find_spec = lambda name, *rest: None if name.startswith(hidden) else original(name, *rest)
 """
     text = output(hide + USE + CPU_PROGRAM, TORCH_TPU_PJRT_PLUGIN=None, TPU_LIBRARY_PATH=None)
     assert_only_the_device_fails(text, cpu_values, "pip install")

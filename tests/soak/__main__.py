@@ -1,4 +1,4 @@
-"""python -m tests.soak [--seconds 60] [--steps 10000] [--warm-up 1000] [--modes strict,defer_and_fuse]: the long runs."""
+"""The long runs: python -m tests.soak [--seconds 60] [--steps 10000] [--warm-up 1000] [--modes strict,defer_and_fuse]."""
 
 import argparse
 import os
@@ -34,9 +34,10 @@ def main() -> int:
             growth = training.run(arguments.steps, arguments.warm_up)
             good = growth.host < LIMIT and growth.device < LIMIT
             failed |= not good
+            seconds = time.monotonic() - began
             print(
-                f"{mode}: {arguments.steps} training steps in {time.monotonic() - began:.0f} s: {growth.host:.1f} bytes "
-                f"a step more on the host, {growth.device:.1f} on the device{'' if good else ': TOO MUCH'}",
+                f"{mode}: {arguments.steps} training steps in {seconds:.0f} s: {growth.host:.1f} bytes a step more on "
+                f"the host, {growth.device:.1f} on the device{'' if good else ': TOO MUCH'}",
                 flush=True,
             )
     return failed

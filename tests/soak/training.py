@@ -25,7 +25,7 @@ def resident_bytes() -> int:
 
 
 def run(steps: int, warm_up: int) -> Growth:
-    """Trains a small MLP with AdamW and a schedule for `steps` steps after `warm_up` ones; growth is measured over these."""
+    """Trains a small MLP with AdamW and a schedule; growth is measured over `steps` steps after `warm_up` ones."""
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.Dropout(0.1), nn.LayerNorm(16), nn.Linear(16, 4)).to("tpu")
     optimizer = torch.optim.AdamW(net.parameters(), lr=1e-2)
