@@ -19,7 +19,7 @@ namespace torch_tpu::engine {
 namespace {
 
 constexpr size_t kMaxQueuedLaunches = 4096;
-constexpr size_t kMaxKeptScalars = 4096;
+constexpr size_t kMaxKeptScalars = 256;
 constexpr auto kInterruptPeriod = std::chrono::milliseconds(50);
 constexpr auto kIdlePeriod = std::chrono::milliseconds(100);
 constexpr auto kPause = std::chrono::milliseconds(1);

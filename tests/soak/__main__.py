@@ -1,4 +1,4 @@
-"""The long runs: python -m tests.soak [--seconds 60] [--steps 10000] [--warm-up 1000] [--modes strict,defer_and_fuse]."""
+"""The long runs: python -m tests.soak [--seconds 60] [--steps 10000] [--warm-up 1000] [--modes strict,...]."""
 
 import argparse
 import os
