@@ -10,7 +10,7 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from tests.conformance import plan
 from tests.conformance.outcome import (
-    Mover, Outcome, Problem, call, describe, difference, error_difference, run, stride_difference,
+    Mover, Outcome, Problem, call, debugged, describe, difference, error_difference, run, stride_difference,
 )  # fmt: skip
 from tests.conformance.plan import Numbered, base_dtype, parts, samples, tensors
 
@@ -31,7 +31,7 @@ def determined(op: OpInfo, function: Callable[..., Any], sample: SampleInput, wa
     )
 
 
-def _compare(op: OpInfo, chosen: list[Numbered], prefix: str = "", *, errors: bool = False) -> Found:
+def _compare(op: OpInfo, chosen: list[Numbered], *, errors: bool = False) -> Found:
     problems, compared = [], 0
     for n in chosen:
         want = run(op, op.op, n.sample, "cpu")
@@ -39,8 +39,8 @@ def _compare(op: OpInfo, chosen: list[Numbered], prefix: str = "", *, errors: bo
             continue
         compared += 1
         values = want.error is None and determined(op, op.op, n.sample, want)
-        got = run(op, op.op, n.sample, "tpu")
-        problems.append(difference(op, want, got, prefix + n.label, values=values))
+        got = debugged(want, lambda n=n: run(op, op.op, n.sample, "tpu"))
+        problems.append(difference(op, want, got, n.label, values=values))
     return compared, [p for p in problems if p]
 
 
@@ -162,7 +162,8 @@ def check_in_place(op: OpInfo) -> Found:
         chosen += [Numbered(f"{n.label} int64", n.sample) for n in integers]
     problems = []
     for n in chosen:
-        want, got = (_run_in_place(op, function, n.sample, device) for device in ("cpu", "tpu"))
+        want = _run_in_place(op, function, n.sample, "cpu")
+        got = debugged(want, lambda n=n: _run_in_place(op, function, n.sample, "tpu"))
         values = want.error is None and determined(op, op.op, n.sample, run(op, op.op, n.sample, "cpu"))
         found = difference(op, want, got, n.label, values=values)
         problems.append(found or (stride_difference(want, got, n.label) if want.error is None else None))
@@ -226,11 +227,12 @@ def check_errors(op: OpInfo) -> Found:
     torch.manual_seed(0)
     for number, wrong in enumerate(op.error_inputs("cpu")):
         sample = wrong.sample_input
-        want, got = (_run_error(op, sample, device) for device in ("cpu", "tpu"))
+        want = _run_error(op, sample, "cpu")
         if want.error is None or not _matches(want.error, wrong):
             continue
         compared += 1
         at = f"error {number}"
+        got = debugged(want, lambda sample=sample: _run_error(op, sample, "tpu"))
         found = error_difference(want, got, at)
         if found is None and not _matches(got.error, wrong):
             found = Problem(at, f"{describe(got.error)} [text expected: {wrong.error_regex}]")
