@@ -72,7 +72,7 @@ docs: build
 	@$(PY) scripts/operator_page.py
 
 conformance: build $(STAMPS)/test
-	@$(PY) -m pytest -q tests/conformance $(ARGS)
+	@$(PY) -m tests.conformance $(ARGS)
 
 lint: $(STAMPS)/build $(STAMPS)/lint tidy
 	@$(BIN)/clang-format --dry-run --Werror $(CXX_SOURCES)

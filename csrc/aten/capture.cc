@@ -99,7 +99,8 @@ class Placeholders {
     std::vector<ResizePlan> result;
     for (size_t i = 0; i < tensors_.size(); ++i) {
       if (tensors_[i].sizes() == walk_.operands[i].impl->sizes()) continue;
-      result.push_back({static_cast<int>(i), c10::DimVector(tensors_[i].sizes())});
+      result.push_back({static_cast<int>(i), c10::DimVector(tensors_[i].sizes()),
+                        c10::DimVector(tensors_[i].strides())});
     }
     return result;
   }

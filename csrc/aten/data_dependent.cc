@@ -1,8 +1,11 @@
 // Operators whose result sizes depend on values: one counting program, one host read, then programs of that size.
 #include <ATen/ExpandUtils.h>
 #include <ATen/Functions.h>
+#include <ATen/WrapDimUtils.h>
 #include <ATen/native/Resize.h>
 #include <torch/library.h>
+
+#include <algorithm>
 
 #include "aten/capture.h"
 #include "aten/infer.h"
@@ -23,6 +26,9 @@ at::Tensor nonzero_positions(const at::Tensor& self) {
 }
 
 at::Tensor& nonzero_out(const at::Tensor& self, at::Tensor& out) {
+  TORCH_CHECK(out.scalar_type() == at::kLong,
+              "nonzero: Expected out tensor to have scalar type Long but got scalar type",
+              out.scalar_type());
   const at::Tensor result = nonzero_positions(self);
   at::native::resize_output(out, result.sizes());
   return out.copy_(result);
@@ -150,13 +156,16 @@ struct Groups {
   at::Tensor values, inverse, counts;
 };
 
-// Runs of equal neighbours in a 1-d tensor.
+// Runs of equal neighbours among a tensor's elements or a matrix' rows.
 Groups group_runs(const at::Tensor& flat) {
-  const int64_t n = flat.numel();
+  const int64_t n = flat.size(0);
   const auto longs = flat.options().dtype(at::kLong);
   if (n == 0) return {flat.clone(), at::empty({0}, longs), at::empty({0}, longs)};
   at::Tensor starts = at::ones({n}, flat.options().dtype(at::kBool));
-  if (n > 1) starts.slice(0, 1).copy_(flat.slice(0, 1).ne(flat.slice(0, 0, n - 1)));
+  if (n > 1) {
+    const at::Tensor changes = flat.slice(0, 1).ne(flat.slice(0, 0, n - 1));
+    starts.slice(0, 1).copy_(flat.dim() == 1 ? changes : changes.any(1));
+  }
   const at::Tensor inverse = starts.to(at::kLong).cumsum(0).sub_(1);
   const at::Tensor first = starts.nonzero().squeeze(1);
   const at::Tensor ends = at::cat({first.slice(0, 1), at::full({1}, n, longs)});
@@ -178,13 +187,70 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> unique2(const at::Tensor& self, b
   return {groups.values, inverse, return_counts ? groups.counts : at::empty({0}, longs)};
 }
 
+// A permutation of the rows that puts them in lexicographic order: stable sorts from the last column to the first.
+at::Tensor row_order(const at::Tensor& rows) {
+  at::Tensor order = at::arange(rows.size(0), rows.options().dtype(at::kLong));
+  for (int64_t column = rows.size(1); column-- > 0;) {
+    const at::Tensor keys = rows.select(1, column).index_select(0, order);
+    order = order.index_select(0, std::get<1>(keys.sort(/*stable=*/true, 0, false)));
+  }
+  return order;
+}
+
+// The distinct slices along a dimension: of equal neighbours, or of all where they are sorted first.
+std::tuple<at::Tensor, at::Tensor, at::Tensor> unique_slices(const at::Tensor& self, int64_t dim,
+                                                             bool sort, bool return_inverse,
+                                                             bool return_counts) {
+  need_values("unique_dim");
+  const auto longs = self.options().dtype(at::kLong);
+  const at::Tensor none = at::empty({0}, longs);
+  const int64_t zeros = std::ranges::count(self.sizes(), 0);
+  dim = at::maybe_wrap_dim(dim, self.dim());
+  if (self.dim() > 0 && self.size(dim) == 0) {
+    TORCH_CHECK(zeros == 1,
+                "Number of zero sized dimensions is more than one, so unique cannot be applied ");
+    return {at::empty(self.sizes(), self.options()), none, none};
+  }
+  TORCH_CHECK(zeros == 0,
+              "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+  const int64_t dims = self.dim();
+  const at::Tensor front = dims > 0 ? self.movedim(dim, 0) : self;
+  at::Tensor rows = front.reshape({dims > 0 ? self.size(dim) : 1, -1});
+  const at::Tensor order = sort ? row_order(rows) : at::Tensor();
+  if (sort) rows = rows.index_select(0, order);
+  const Groups groups = group_runs(rows);
+  std::vector<int64_t> sizes = front.sizes().vec();
+  if (dims > 0) sizes.front() = groups.values.size(0);
+  at::Tensor values = groups.values.reshape(sizes);
+  if (dims > 0) values = values.movedim(0, dim).contiguous();
+  at::Tensor inverse = none;
+  if (return_inverse) {
+    inverse = sort ? at::empty({rows.size(0)}, longs).scatter_(0, order, groups.inverse)
+                   : groups.inverse;
+  }
+  return {values, inverse, return_counts ? groups.counts : none};
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> unique_dim(const at::Tensor& self, int64_t dim, bool,
+                                                          bool return_inverse,
+                                                          bool return_counts) {
+  return unique_slices(self, dim, /*sort=*/true, return_inverse, return_counts);
+}
+
+std::tuple<at::Tensor, at::Tensor, at::Tensor> unique_dim_consecutive(const at::Tensor& self,
+                                                                      int64_t dim,
+                                                                      bool return_inverse,
+                                                                      bool return_counts) {
+  return unique_slices(self, dim, /*sort=*/false, return_inverse, return_counts);
+}
+
 std::tuple<at::Tensor, at::Tensor, at::Tensor> unique_consecutive(const at::Tensor& self,
                                                                   bool return_inverse,
                                                                   bool return_counts,
                                                                   std::optional<int64_t> dim) {
   need_values("unique_consecutive");
-  TORCH_CHECK_NOT_IMPLEMENTED(!dim || self.dim() == 1,
-                              "unique_consecutive with dim is not implemented for the tpu device");
+  if (dim && !(*dim == 0 && self.dim() == 1))
+    return unique_slices(self, *dim, /*sort=*/false, return_inverse, return_counts);
   const auto longs = self.options().dtype(at::kLong);
   const Groups groups = group_runs(self.reshape({-1}));
   return {groups.values, return_inverse ? groups.inverse.view(self.sizes()) : at::empty({0}, longs),
@@ -229,6 +295,8 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("repeat_interleave.Tensor", &repeat_interleave);
   m.impl("_unique2", &unique2);
   m.impl("unique_consecutive", &unique_consecutive);
+  m.impl("unique_dim", &unique_dim);
+  m.impl("unique_dim_consecutive", &unique_dim_consecutive);
   m.impl("bincount", &bincount);
   m.impl("equal", &equal);
 }

@@ -36,7 +36,7 @@ struct FreshPlan {
 // An out= argument that takes another size first; the call then starts again.
 struct ResizePlan {
   int operand;
-  c10::DimVector sizes;
+  c10::DimVector sizes, strides;
 };
 
 // A program for some storage offsets (fixed ones, or arguments of the program) and the settings it was made under.

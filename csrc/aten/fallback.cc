@@ -71,6 +71,8 @@ void raise_argument_error(const lowering::ArgumentError& error) {
       TORCH_CHECK_TYPE(false, error.what());
     case lowering::ArgumentError::Kind::kNotImplemented:
       TORCH_CHECK_NOT_IMPLEMENTED(false, error.what());
+    case lowering::ArgumentError::Kind::kPythonValue:
+      TORCH_CHECK_VALUE(false, error.what());
     case lowering::ArgumentError::Kind::kValue:
       break;
   }

@@ -99,6 +99,29 @@ Inferred like_first(const Walk& walk) {
   return inferred;
 }
 
+// Strides of result `index` of a lowering: its operands' where the row says so, else of a contiguous tensor.
+c10::DimVector lowered_strides(const OpInfo& info, const Walk& walk, size_t index,
+                               const ResultMeta& meta) {
+  const bool pointwise = info.row->tolerance == lowering::Tolerance::kElementwise ||
+                         info.row->tolerance == lowering::Tolerance::kTranscendental;
+  const bool list = info.returns.front().kind == ReturnKind::kFreshList;
+  const size_t like = list ? index : 0;
+  if (walk.operands.empty() || like >= walk.operands.size() ||
+      !(pointwise || info.row->infer == Infer::kLoweringLikeFirst)) {
+    return dense_strides(meta.sizes);
+  }
+  const c10::TensorImpl* first = walk.operands[like].impl;
+  const bool all = pointwise && !list && index == 0 &&
+                   std::ranges::all_of(walk.operands, [&](const OperandRef& operand) {
+                     return at::is_expandable_to(operand.impl->sizes(), meta.sizes);
+                   });
+  if (all) {
+    Inferred together = by_iterator(walk, meta.dtype);
+    if (together.results.front().sizes == meta.sizes) return together.results.front().strides;
+  }
+  return meta.sizes == first->sizes() ? kept_strides(first) : dense_strides(meta.sizes);
+}
+
 Inferred by_lowering(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args) {
   std::vector<DType> scalars;
   const std::vector<int> values(walk.operands.size(), 0);
@@ -108,13 +131,6 @@ Inferred by_lowering(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IV
     scalars.insert(scalars.end(), {DType::kI64, DType::kI64});
   }
   const auto types = lowering::infer_by_lowering(node, scalars);
-  // Pointwise results lie in memory as the first tensor does.
-  const bool keeps = info.row->tolerance == lowering::Tolerance::kElementwise ||
-                     info.row->tolerance == lowering::Tolerance::kTranscendental;
-  const c10::TensorImpl* pointwise =
-      keeps && !walk.operands.empty() && walk.operands.front().slot != nullptr
-          ? walk.operands.front().impl
-          : nullptr;
   Inferred inferred;
   for (const auto& type : types) {
     if (!type) {
@@ -123,8 +139,7 @@ Inferred by_lowering(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IV
     }
     ResultMeta meta{true, to_scalar_type(type->dtype), {}, {}};
     for (const auto& d : type->dims) meta.sizes.push_back(d.fixed());
-    meta.strides = pointwise && meta.sizes == pointwise->sizes() ? kept_strides(pointwise)
-                                                                 : dense_strides(meta.sizes);
+    meta.strides = lowered_strides(info, walk, inferred.results.size(), meta);
     inferred.results.push_back(std::move(meta));
   }
   // One list return takes all results that no other return needs.

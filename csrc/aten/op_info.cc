@@ -158,6 +158,9 @@ OpInfo::OpInfo(const c10::OperatorHandle& op) : handle(op) {
       generator = static_cast<int>(i);
     args.push_back(std::move(info));
   }
+  // out= takes the functional form's results, which come before what the row writes besides.
+  std::ranges::stable_partition(
+      written, [this](int argument) { return args[static_cast<size_t>(argument)].is_out; });
   static constexpr std::string_view kWriteExpanded[] = {"fill_", "zero_"};
   writes_expanded = std::ranges::find(kWriteExpanded, label) != std::end(kWriteExpanded);
   // Elsewhere the composite kernel's calls count them, one for each tensor.

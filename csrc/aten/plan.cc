@@ -40,7 +40,9 @@ int64_t bytes_of(const ResultMeta& meta) {
 
 // The inferred results of the row: fresh ones first, then (where they could be told) the written ones.
 Inferred infer_row(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args) {
-  if (info.form != Form::kOut || !info.functional) return infer_results(info, walk, args);
+  // An in-place form's own composite kernel tells nothing of the results of a list.
+  const bool by_functional = info.form == Form::kOut || info.in_turn;
+  if (!by_functional || !info.functional) return infer_results(info, walk, args);
   Stack inputs;
   for (size_t i = 0; i < args.size(); ++i) {
     if (!info.args[i].is_out) inputs.push_back(args[i]);
@@ -52,6 +54,18 @@ Inferred infer_row(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IVal
     walk_arguments(functional, inputs, functional_walk);
   }
   return infer_results(functional, functional_walk, inputs);
+}
+
+// A structured operator with a dtype argument computes in the dtype of out= where none is asked for.
+std::vector<c10::IValue> with_dtype_of_out(const OpInfo& info, c10::ArrayRef<c10::IValue> given) {
+  std::vector<c10::IValue> args(given.begin(), given.end());
+  if (info.form != Form::kOut || !info.functional || !op_info(*info.functional).structured)
+    return args;
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (info.args[i].name == "dtype" && args[i].isNone())
+      args[i] = args[static_cast<size_t>(info.written.front())].toTensor().scalar_type();
+  }
+  return args;
 }
 
 class Planner {
@@ -126,7 +140,7 @@ class Planner {
     const OperandRef& operand = walk_.operands[static_cast<size_t>(index)];
     TORCH_CHECK(info_.form == Form::kOut, "output with shape ", operand.impl->sizes(),
                 " doesn't match the broadcast shape ", c10::IntArrayRef(meta.sizes));
-    plan_.resizes.push_back({index, meta.sizes});
+    plan_.resizes.push_back({index, meta.sizes, meta.strides});
   }
 
   const OpInfo& info_;
@@ -141,16 +155,18 @@ class Planner {
 void apply_resizes(const std::vector<ResizePlan>& resizes, const Walk& walk) {
   for (const ResizePlan& resize : resizes) {
     c10::TensorImpl* impl = walk.operands[static_cast<size_t>(resize.operand)].impl;
-    at::native::resize_output(
-        at::Tensor(
-            c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl)),
-        resize.sizes);
+    const at::Tensor out(
+        c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl));
+    if (!at::native::resize_output(out, resize.sizes)) continue;
+    impl->set_sizes_and_strides(resize.sizes, resize.strides);
+    if (!impl->is_non_overlapping_and_dense()) impl->set_sizes_contiguous(resize.sizes);
   }
 }
 
-NodePlan plan_node(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args,
+NodePlan plan_node(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> given,
                    const std::vector<int>& values, int first_result,
                    std::vector<stablehlo::DType>& scalars, bool numbers_as_constants) {
+  const std::vector<c10::IValue> args = with_dtype_of_out(info, given);
   const Inferred inferred = infer_row(info, walk, args);
   Planner planner(info, walk, first_result);
   planner.plan().node = make_node(info, walk, args, values, scalars, numbers_as_constants);
@@ -172,7 +188,8 @@ NodePlan plan_node(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IVal
     any_fresh |= r.kind == ReturnKind::kFresh || r.kind == ReturnKind::kFreshList;
   size_t fresh = any_fresh ? inferred.results.size() : 0;
   if (any_fresh && inferred.results.size() > targets.size() &&
-      info.row->infer == lowering::Infer::kLowering) {
+      (info.row->infer == lowering::Infer::kLowering ||
+       info.row->infer == lowering::Infer::kLoweringLikeFirst)) {
     fresh = inferred.results.size() - targets.size();
   }
   for (size_t i = 0; i < fresh; ++i) planner.fresh(inferred.results[i]);

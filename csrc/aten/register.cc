@@ -8,11 +8,11 @@
 #include <set>
 #include <string>
 
+#include "aten/argument_checks.h"
 #include "aten/fallback.h"
 #include "aten/infer.h"
 #include "aten/kernel.h"
 #include "aten/op_cache.h"
-#include "aten/random_checks.h"
 #include "lowering/table.h"
 
 namespace torch_tpu::aten {
@@ -37,7 +37,7 @@ class BoxedKernel final : public c10::OperatorKernel {
   const OpInfo* info_ = nullptr;  // the same pointer whichever thread sets it
 };
 
-// The same for an operator whose numbers are checked first.
+// The same for an operator whose arguments are checked first.
 class CheckedKernel final : public c10::OperatorKernel {
  public:
   explicit CheckedKernel(ArgumentCheck check) : check_(std::move(check)) {}
@@ -108,7 +108,7 @@ void register_operators() {
             std::end(kCapturedComposites)) {
       continue;
     }
-    ArgumentCheck check = random_check(schema);
+    ArgumentCheck check = argument_check(schema);
     library->impl(c10::toString(name).c_str(),
                   check
                       ? torch::CppFunction::makeFromBoxedFunctor(

@@ -51,6 +51,7 @@ Values lower_mish(Call& c) {
 
 Values lower_gelu(Call& c) {
   Builder& b = c.b;
+  check_gelu(c);
   Value x = operand(c);
   Value half = b.mul(b.like(x, 0.5), x);
   Value one = b.like(x, 1.0);

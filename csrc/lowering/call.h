@@ -32,8 +32,9 @@ class ArgumentError : public std::runtime_error {
     kValue,
     kIndex,
     kType,
-    kNotImplemented
-  };  // RuntimeError, IndexError, TypeError, NotImplementedError
+    kNotImplemented,
+    kPythonValue
+  };  // RuntimeError, IndexError, TypeError, NotImplementedError, ValueError
   ArgumentError(Kind kind, const std::string& message) : std::runtime_error(message), kind(kind) {}
   Kind kind;
 };
@@ -96,7 +97,7 @@ class Call {
   // PyTorch's promoted dtype of all tensor and number arguments (TensorIterator's common dtype).
   DType promoted() const { return node_.promoted; }
   // The inferred logical type of result i. Only where PyTorch's C++ composite or a pointwise rule inferred it; rows
-  // with Infer::kLowering define their results themselves and must not ask.
+  // with Infer::kLowering or kLoweringLikeFirst define their results themselves and must not ask.
   Type out(size_t i = 0) const;
   size_t results() const { return node_.results.size(); }
 

@@ -106,7 +106,7 @@ Range read_range(Call& c, DType dtype, bool has_start, bool has_step, bool inclu
   if (inclusive) {
     range.count = static_cast<int64_t>(std::floor((end - range.start) / range.step)) + 1;
   } else if (dtype == DType::kI64) {
-    c.check(range.stride != 0, "step must be nonzero");
+    c.check(range.stride != 0, "step must be nonzero", ArgumentError::Kind::kPythonValue);
     int64_t sign = range.stride > 0 ? 1 : -1;
     range.count = (last - range.first + range.stride - sign) / range.stride;
   } else {
@@ -160,7 +160,10 @@ Value linspace(Call& c, DType t) {
   if (steps <= 1) return b.broadcast_to(start, {steps});
   const int64_t half = steps / 2;
   Value index = b.convert(b.iota(DType::kI64, {steps}, 0), t);
-  Value step = b.div(b.sub(end, start), b.constant(static_cast<double>(steps - 1), t));
+  // XLA multiplies by the divisor's reciprocal: a second step makes the quotient as good as a division's.
+  const Value length = b.sub(end, start), divisor = b.constant(static_cast<double>(steps - 1), t);
+  Value step = b.div(length, divisor);
+  step = b.add(step, b.div(b.sub(length, b.mul(step, divisor)), divisor));
   Value lower = b.add(start, b.mul(step, index));
   Value upper =
       b.sub(end, b.mul(step, b.sub(b.constant(static_cast<double>(steps - 1), t), index)));

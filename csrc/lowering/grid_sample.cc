@@ -240,6 +240,9 @@ Value fetch(Builder& b, const Sampler& s, Value rows, const Corner& corner) {
 Values lower_grid_sample(Call& c) {
   Builder& b = c.b;
   const Sampler s = read_sampler(c);
+  Dims result = s.places;
+  result.insert(result.begin() + 1, s.input.dim(1));
+  if (stablehlo::product(result) == Size(0)) return {b.zeros({c.tensor("input").dtype(), result})};
   const Value rows = pixel_rows(b, s);
   Value total;
   for (const Corner& corner : corners_of(b, s)) {
@@ -253,6 +256,10 @@ Values lower_grid_sample_backward(Call& c) {
   Builder& b = c.b;
   const Sampler s = read_sampler(c);
   const std::vector<bool> mask = c.bools("output_mask");
+  if (stablehlo::product(c.tensor("grad_output").dims()) == Size(0)) {
+    const Value zero = b.zeros(c.tensor("input").type()), still = b.zeros(c.tensor("grid").type());
+    return {mask[0] ? zero : Value(), mask[1] ? still : Value()};
+  }
   Value grad = wide(b, c.tensor("grad_output"));
   grad = b.transpose(grad, channels_last(grad.rank()));
   const Value rows = pixel_rows(b, s);

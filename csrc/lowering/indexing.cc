@@ -51,6 +51,11 @@ Value positions(Builder& b, Value index, const Size& n, bool wrap) {
 
 void check_index(Call& c, Value index, const Size& n, bool wrap, const std::string& message,
                  ArgumentError::Kind kind) {
+  if (is_zero(n) && !any_zero(index.dims())) {  // whatever the values are
+    std::string text = message;
+    if (const size_t place = text.find(" {}"); place != std::string::npos) text.erase(place, 3);
+    c.check(false, text, kind);
+  }
   if (!c.checks_values()) return;
   Builder& b = c.b;
   index = b.convert(index, DType::kI64);
@@ -245,6 +250,11 @@ void check_index_dtype(const Call& c, const Value& index) {
           "index_select(): Expected dtype int32 or int64 for index");
 }
 
+void check_rows(const Call& c, const Size& n, const Value& index) {
+  c.check(!is_zero(n) || any_zero(index.dims()),
+          "index_select(): self indexing axis dim should be positive");
+}
+
 Values lower_index_select(Call& c) {
   Builder& b = c.b;
   Value self = c.tensor("self"), index = c.tensor("index");
@@ -261,6 +271,7 @@ Values lower_index_select(Call& c) {
     return {b.select(valid, self, unreadable(b, self.dtype()))};
   }
   index = b.flatten(index);
+  check_rows(c, self.dim(dim), index);
   check_index(c, index, self.dim(dim), false, out_of_range_in_self(self.dim(dim)));
   return {take_rows(b, self, dim, positions(b, index, self.dim(dim), false))};
 }
@@ -300,6 +311,7 @@ Values lower_embedding(Call& c) {
                       "scalar types: Long, Int; but got tpu") +
               scalar_type_name(indices.dtype()) +
               "Tensor instead (while checking arguments for embedding)");
+  check_rows(c, weight.dim(0), indices);
   check_index(c, indices, weight.dim(0), false, out_of_range_in_self(weight.dim(0)));
   return {take_rows(b, weight, 0, positions(b, indices, weight.dim(0), false))};
 }

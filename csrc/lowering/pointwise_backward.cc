@@ -44,6 +44,7 @@ Values lower_threshold_backward(Call& c) {
 
 Values lower_gelu_backward(Call& c) {
   Builder& b = c.b;
+  check_gelu(c);
   auto [grad, x] = operands(c);
   Value one = b.like(x, 1.0);
   Value half = b.like(x, 0.5);

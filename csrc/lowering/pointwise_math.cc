@@ -177,6 +177,12 @@ Value clamp_between(Builder& b, Value x, Value low, Value high) {
   return x;
 }
 
+void check_gelu(const Call& c) {
+  const std::string approximate = c.str("approximate");
+  c.check(approximate == "none" || approximate == "tanh",
+          "approximate argument must be either none or tanh.");
+}
+
 Value sigmoid(Builder& b, Value x) { return b.logistic(x); }
 
 Value log1p_exp(Builder& b, Value x) {

@@ -46,6 +46,7 @@ Value power_static(Builder& b, Value x, double exponent);
 // min(max(x, low), high); NaN anywhere gives NaN. Absent bounds are empty.
 Value clamp_between(Builder& b, Value x, Value low, Value high);
 
+void check_gelu(const Call& c);  // its `approximate` argument
 Value sigmoid(Builder& b, Value x);
 Value log1p_exp(Builder& b, Value x);  // log(1 + exp(x)) without overflow
 Value lerp(Builder& b, Value start, Value end, Value weight);

@@ -171,7 +171,7 @@ constexpr Tolerance kFunction = Tolerance::kTranscendental;
 }  // namespace
 
 const OpRow kPointwiseUnaryRows[] = {
-    {"abs", lower_abs, "", Infer::kLowering, kExact},
+    {"abs", lower_abs, "", Infer::kLoweringLikeFirst, kExact},
     {"neg", in_own_type<negate>, "", Infer::kComposite, kExact},
     {"sign", in_own_type<sign>, "", Infer::kComposite, kExact},
     {"sgn", in_own_type<sgn>},

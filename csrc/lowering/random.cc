@@ -396,13 +396,21 @@ Values lower_multinomial(Call& c) {
   c.check(p.rank() == 1 || p.rank() == 2, "prob_dist must be 1 or 2 dim");
   c.check(samples > 0, "cannot sample n_sample <= 0 samples");
   int64_t categories = p.dim(-1).fixed();
+  c.check(categories <= (int64_t{1} << 24), "number of categories cannot exceed 2^24");
   c.check(replacement || samples <= categories,
           "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
   DType t = draw_type(p.dtype());
   p = b.convert(p, t);
   if (c.checks_values()) {
-    const Value zero = b.constant(0, t);
-    c.check_values(b.logical_and(b.ge(p, zero), b.lt(p, b.highest(t))), {},
+    const Value zero = b.constant(0, t), finite = b.lt(b.abs(p), b.highest(t));
+    if (replacement && samples > 1) {
+      c.check_values(b.logical_or(b.ge(p, zero), b.logical_not(finite)), {},
+                     "invalid multinomial distribution (encountering probability entry < 0)");
+      c.check_values(
+          finite, {},
+          "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
+    }
+    c.check_values(b.logical_and(b.ge(p, zero), finite), {},
                    "probability tensor contains either `inf`, `nan` or element < 0");
     c.check_values(b.gt(b.reduce(Monoid::kAdd, p, {p.rank() - 1}), zero), {},
                    "invalid multinomial distribution (sum of probabilities <= 0)");
@@ -481,7 +489,7 @@ const OpRow kRandomRows[] = {
     random_row("exponential", lower_exponential, Infer::kLikeFirst),
     random_row("cauchy", lower_cauchy, Infer::kLikeFirst),
     random_row("geometric", lower_geometric, Infer::kLikeFirst),
-    random_row("bernoulli", lower_bernoulli, Infer::kLikeFirst),
+    random_row("bernoulli", lower_bernoulli, Infer::kLowering),
     random_row("bernoulli.p", lower_bernoulli_p, Infer::kLikeFirst),
     random_row("bernoulli.Tensor", lower_bernoulli_tensor, Infer::kLikeFirst),
     random_row("random", lower_random, Infer::kLikeFirst),

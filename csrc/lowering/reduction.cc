@@ -185,8 +185,11 @@ Moments moments(Call& c, const char* name) {
     square = b.mul(square, square);
   }
   const Value correction = c.optional_scalar("correction", real).value_or(b.constant(1, real));
+  const Size count = extent(x, axes);
+  const bool none = count.is_static() && count.bound() == 0;  // then 0 / 0, whatever the correction
   const Value freedom =
-      b.max(b.sub(b.size(extent(x, axes), real), correction), b.constant(0, real));
+      none ? b.constant(0, real)
+           : b.max(b.sub(b.size(count, real), correction), b.constant(0, real));
   const bool keepdim = keepdim_of(c);
   Moments m;
   m.variance = b.convert(b.div(sum_over(b, square, axes, keepdim), freedom), real);

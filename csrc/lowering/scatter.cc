@@ -126,11 +126,15 @@ struct Along {
     result = self.dims();
     if (self.rank() == 0) self = c.b.reshape(self, {1});
     if (index.rank() == 0) index = c.b.reshape(index, {1});
+    if (is_empty(self.dims())) check_places(c);
   }
   bool empty() const { return is_empty(index.dims()) || is_empty(self.dims()); }
-  Value places(Call& c) const {
+  void check_places(Call& c) const {
     check_index(c, index, self.dim(dim), false, out_of_bounds(dim, self.dim(dim)),
                 ArgumentError::Kind::kValue);
+  }
+  Value places(Call& c) const {
+    check_places(c);
     return positions(c.b, index, self.dim(dim), false);
   }
   Value source(Call& c) const {
@@ -261,7 +265,7 @@ struct Rows {
     source = c.tensor("source", self.dtype());
     if (self.rank() == 0) self = b.reshape(self, {1});
     const Size n = self.dim(dim);
-    check_index(c, index, n, false, outside(dim, n), kind);
+    if (!is_empty(self.dims())) check_index(c, index, n, false, outside(dim, n), kind);
     index = positions(b, index, n, false);
     Dims rows = self.dims();
     rows[dim] = index.dim(0);
@@ -271,7 +275,9 @@ struct Rows {
 
 Values lower_index_add(Call& c) {
   Builder& b = c.b;
-  Rows r(c, out_of_bounds, ArgumentError::Kind::kValue);
+  const bool vector = c.tensor("self").rank() <= 1;  // PyTorch says it in two ways
+  Rows r(c, vector ? [](int64_t, const Size& n) { return out_of_range_in_self(n); } : out_of_bounds,
+         vector ? ArgumentError::Kind::kIndex : ArgumentError::Kind::kValue);
   Value updates = r.source;
   if (!c.is_one("alpha")) {
     Value alpha = c.scalar("alpha", r.self.dtype());
@@ -558,9 +564,9 @@ const OpRow kScatterRows[] = {
     {"index_reduce", lower_index_reduce, "", Infer::kComposite, Tolerance::kReduction},
     {"index_fill.int_Scalar", lower_index_fill_scalar, "", Infer::kLowering, Tolerance::kExact},
     {"index_fill.int_Tensor", lower_index_fill_tensor, "", Infer::kLowering, Tolerance::kExact},
-    {"index_put", lower_index_put, "", Infer::kLowering, Tolerance::kReduction},
+    {"index_put", lower_index_put, "", Infer::kLikeFirst, Tolerance::kReduction},
     {"_index_put_impl", lower_index_put, "", Infer::kLowering, Tolerance::kReduction},
-    {"_unsafe_index_put", lower_index_put, "", Infer::kLowering, Tolerance::kReduction},
+    {"_unsafe_index_put", lower_index_put, "", Infer::kLikeFirst, Tolerance::kReduction},
     {"put", lower_put, "", Infer::kLowering, Tolerance::kReduction},
     {"masked_scatter", lower_masked_scatter, "", Infer::kLowering, Tolerance::kExact},
     {"masked_scatter_backward", lower_masked_scatter_backward, "", Infer::kLowering,

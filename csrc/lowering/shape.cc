@@ -189,6 +189,7 @@ Values lower_constant_pad(Call& c) {
                 ", resulted in a negative output size, which is invalid. Check "
                 "dimension " +
                 text(dim) + " of your input.");
+    c.check(n + std::min(low[dim], high[dim]) >= 0, "narrow(): length must be non-negative.");
   }
   return {b.pad(self, c.scalar("value", self.dtype()), low, high)};
 }
@@ -213,6 +214,10 @@ Values lower_roll(Call& c) {
   Value self = c.tensor("self");
   const std::vector<int64_t> shifts = c.ints("shifts"), dims = c.ints("dims");
   c.check(!shifts.empty(), "`shifts` required");
+  c.check(dims.empty() || self.rank() > 0 || is_empty(self.dims()),
+          "Dimension specified as " + text(dims.empty() ? 0 : dims[0]) +
+              " but tensor has no dimensions",
+          kIndex);
   const bool flat = dims.empty() && shifts.size() == 1;
   c.check(flat || shifts.size() == dims.size(),
           "shifts and dimensions must align. shifts: " + std::to_string(shifts.size()) +
@@ -486,30 +491,6 @@ Values lower_select_backward(Call& c) {
   return {select_into(c, zeros, grad)};
 }
 
-Values lower_as_strided_scatter(Call& c) {
-  Builder& b = c.b;
-  Value self = c.tensor("self"), src = c.tensor("src", self.dtype());
-  const std::vector<int64_t> size = c.ints("size"), stride = c.ints("stride");
-  c.check(size.size() == stride.size(), "mismatch in length of strides and shape");
-  check_slice_size(c, src.dims(), to_dims(size));
-  const int64_t offset = c.integer_or("storage_offset", 0), n = self.numel().fixed();
-  if (is_empty(src.dims())) return {self};
-  int64_t last = offset;
-  for (size_t i = 0; i < size.size(); ++i) last += (size[i] - 1) * stride[i];
-  c.check(offset >= 0 && last < n, "as_strided_scatter: sizes " + sizes_text(size) + ", strides " +
-                                       sizes_text(stride) + " and storage offset " + text(offset) +
-                                       " reach outside a tensor of " + text(n) + " elements");
-  const DType type = DType::kI64;
-  Value at = b.constant_int(offset, type, src.dims());
-  for (size_t i = 0; i < size.size(); ++i) {
-    Value along = b.iota(type, src.dims(), static_cast<int64_t>(i));
-    at = b.add(at, b.mul(along, b.constant_int(stride[i], type)));
-  }
-  Value places = positions(b, b.flatten(at), n, false);
-  Value flat = put_rows(b, b.flatten(self), 0, places, b.flatten(src), Merge::kAssign);
-  return {b.reshape(flat, self.dims())};
-}
-
 // -- Reshaping copies and splits --------------------------------------------------------------------
 
 Dims infer_sizes(const Call& c, const std::vector<int64_t>& sizes, const Size& numel) {
@@ -699,27 +680,24 @@ const OpRow kShapeRows[] = {
     {"repeat", lower_repeat, "", Infer::kLowering, Tolerance::kExact},
     {"repeat_interleave.Tensor", lower_repeat_interleave, "", Infer::kLowering, Tolerance::kExact},
     {"constant_pad_nd", lower_constant_pad, "", Infer::kLowering, Tolerance::kExact},
-    {"flip", lower_flip, "", Infer::kLowering, Tolerance::kExact},
+    {"flip", lower_flip, "", Infer::kLikeFirst, Tolerance::kExact},
     {"roll", lower_roll, "", Infer::kLowering, Tolerance::kExact},
     {"rot90", lower_rot90, "", Infer::kLowering, Tolerance::kExact},
     {"tril", lower_tril, "", Infer::kComposite, Tolerance::kExact},
     {"triu", lower_triu, "", Infer::kComposite, Tolerance::kExact},
     {"trace", lower_trace, "", Infer::kLowering, Tolerance::kReduction},
     {"diag_embed", lower_diag_embed, "", Infer::kLowering, Tolerance::kExact},
-    {"diagonal_scatter", lower_diagonal_scatter, "", Infer::kLowering, Tolerance::kExact},
+    {"diagonal_scatter", lower_diagonal_scatter, "", Infer::kComposite, Tolerance::kExact},
     {"diagonal_backward", lower_diagonal_backward, "", Infer::kLowering, Tolerance::kExact},
-    {"slice_scatter", lower_slice_scatter, "", Infer::kLowering, Tolerance::kExact},
+    {"slice_scatter", lower_slice_scatter, "", Infer::kComposite, Tolerance::kExact},
     {"slice_backward", lower_slice_backward, "", Infer::kLowering, Tolerance::kExact},
-    {"select_scatter", lower_select_scatter, "", Infer::kLowering, Tolerance::kExact},
+    {"select_scatter", lower_select_scatter, "", Infer::kComposite, Tolerance::kExact},
     {"select_backward", lower_select_backward, "", Infer::kLowering, Tolerance::kExact},
-    {"as_strided_scatter", lower_as_strided_scatter, "", Infer::kLowering, Tolerance::kExact},
     {"_unsafe_view", lower_reshape, "", Infer::kLowering, Tolerance::kExact},
     {"_reshape_copy", lower_reshape, "", Infer::kLowering, Tolerance::kExact},
     {"view_copy", lower_reshape, "", Infer::kLowering, Tolerance::kExact},
     {"narrow_copy", lower_narrow_copy, "", Infer::kLowering, Tolerance::kExact},
-    {"unsafe_split.Tensor", lower_split, "", Infer::kLowering, Tolerance::kExact},
     {"split_copy.Tensor", lower_split, "", Infer::kLowering, Tolerance::kExact},
-    {"unsafe_split_with_sizes", lower_split_with_sizes, "", Infer::kLowering, Tolerance::kExact},
     {"split_with_sizes_copy", lower_split_with_sizes, "", Infer::kLowering, Tolerance::kExact},
     {"unbind_copy.int", lower_unbind, "", Infer::kLowering, Tolerance::kExact},
     {"pixel_shuffle", lower_pixel_shuffle, "", Infer::kLowering, Tolerance::kExact},

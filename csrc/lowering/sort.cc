@@ -123,7 +123,7 @@ Values lower_kthvalue(Call& c) {
 }  // namespace
 
 const OpRow kSortRows[] = {
-    {"sort", lower_sort, "", Infer::kLowering, Tolerance::kExact},
+    {"sort", lower_sort, "", Infer::kComposite, Tolerance::kExact},
     {"sort.stable", lower_sort, "", Infer::kComposite, Tolerance::kExact},
     {"topk", lower_topk, "", Infer::kComposite, Tolerance::kExact},
     {"kthvalue", lower_kthvalue, "", Infer::kLowering, Tolerance::kExact},

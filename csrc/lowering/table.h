@@ -22,6 +22,7 @@ enum class Infer : uint8_t {
   kCompare,    // the same with bool results
   kLikeFirst,  // sizes, strides and dtype of the first tensor argument (relu, fill)
   kLowering,   // the lowering's own result types, contiguous
+  kLoweringLikeFirst,  // the same, but what has the first tensor's sizes lies in memory as it does
 };
 enum class Tolerance : uint8_t {
   kExact,

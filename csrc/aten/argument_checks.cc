@@ -1,13 +1,18 @@
-#include "aten/random_checks.h"
+#include "aten/argument_checks.h"
 
 #include <ATen/Dispatch.h>
+#include <ATen/Dispatch_v2.h>
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/DistributionTemplates.h>
+#include <ATen/native/TypeProperties.h>
 
+#include <cmath>
 #include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace torch_tpu::aten {
 namespace {
@@ -106,6 +111,23 @@ void check_range(const Drawn& drawn) {
                                                 c10::scalarTypeToTypeMeta(drawn.dtype));
 }
 
+// The range of a histogram; of equal ends PyTorch makes another one.
+void check_histogram(const Drawn& drawn) {
+  const double min = drawn.first->toScalar().toDouble(), max = drawn.second->toScalar().toDouble();
+  TORCH_CHECK(std::isfinite(min) && std::isfinite(max), "torch.histc: range of [", min, ", ", max,
+              "] is not finite");
+  TORCH_CHECK(min <= max, "torch.histc: max must be larger than min");
+}
+
+// A number that becomes an element as it is: too large ones are refused.
+void check_element(const Drawn& drawn) {
+  if (!is_number(drawn.first)) return;
+  const at::Scalar value = drawn.first->toScalar();
+  AT_DISPATCH_V2(drawn.dtype, "fill", AT_WRAP([&] { static_cast<void>(value.to<scalar_t>()); }),
+                 AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), c10::kHalf, c10::kBFloat16, c10::kBool,
+                 AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES), AT_EXPAND(AT_FLOAT8_TYPES));
+}
+
 struct CheckRow {
   std::string_view base;           // without the trailing underscore of in-place forms
   std::string_view first, second;  // names of the arguments looked at
@@ -128,7 +150,78 @@ constexpr CheckRow kChecks[] = {
     {"random", "from", "to", check_range},
     {"randint", "low", "high", check_range, c10::ScalarType::Long},
     {"randint_like", "low", "high", check_range},
+    {"histc", "min", "max", check_histogram},
+    {"fill", "value", "", check_element},
+    {"masked_fill", "value", "", check_element},
+    {"index_fill", "value", "", check_element},
+    {"constant_pad_nd", "value", "", check_element},
+    {"scatter", "value", "", check_element},
 };
+
+// -- What is written to ---------------------------------------------------------------------------------------------------
+
+// Positions of the arguments written to and of the tensors read.
+struct Access {
+  std::vector<size_t> written, read;
+  size_t count;
+};
+using AccessCheck = void (*)(const Access& access, const c10::IValue* arguments);
+
+std::vector<at::Tensor> tensors_of(const c10::IValue& value) {
+  if (value.isTensor()) return {value.toTensor()};
+  return value.isTensorList() ? value.toTensorVector() : std::vector<at::Tensor>();
+}
+
+// Nothing that is read may lie in the memory written to.
+void check_apart(const Access& access, const c10::IValue* arguments) {
+  for (const size_t target : access.written) {
+    const at::Tensor& out = arguments[target].toTensor();
+    at::assert_no_internal_overlap(out);
+    for (const size_t source : access.read) {
+      for (const at::Tensor& tensor : tensors_of(arguments[source]))
+        at::assert_no_overlap(out, tensor);
+    }
+  }
+}
+
+// out= has the first tensor's dtype.
+void check_same_dtype(const Access& access, const c10::IValue* arguments) {
+  const auto wanted = arguments[access.read.front()].toTensor().dtype();
+  for (const size_t target : access.written) {
+    const auto given = arguments[target].toTensor().dtype();
+    TORCH_CHECK(given == wanted, "Expected out tensor to have dtype ", wanted, ", but got ", given,
+                " instead");
+  }
+}
+
+void check_gather(const Access& access, const c10::IValue* arguments) {
+  check_same_dtype(access, arguments);
+  check_apart(access, arguments);
+}
+
+void check_cat(const Access& access, const c10::IValue* arguments) {
+  check_apart(access, arguments);
+  const auto wanted = arguments[access.written.front()].toTensor().scalar_type();
+  TORCH_CHECK_TYPE(
+      c10::canCast(at::native::result_type(tensors_of(arguments[access.read.front()])), wanted),
+      "torch.cat(): input types can't be cast to the desired output type ", wanted);
+}
+
+void check_multinomial(const Access& access, const c10::IValue* arguments) {
+  const auto given = arguments[access.written.front()].toTensor().scalar_type();
+  TORCH_CHECK(given == at::kLong, "multinomial expects Long tensor out, got: ", given);
+}
+
+struct AccessRow {
+  std::string_view base;
+  AccessCheck check;
+};
+constexpr AccessRow kAccessChecks[] = {
+    {"gather", check_gather},      {"cat", check_cat},
+    {"index_select", check_apart}, {"aminmax", check_same_dtype},
+    {"multinomial", check_multinomial},
+};
+
 
 int position(const c10::FunctionSchema& schema, std::string_view name) {
   for (size_t i = 0; i < schema.arguments().size(); ++i) {
@@ -161,11 +254,27 @@ Drawn read(const Positions& at, const Stack& stack, c10::ScalarType fallback) {
   return drawn;
 }
 
+Access access_of(const c10::FunctionSchema& schema) {
+  Access access{{}, {}, schema.arguments().size()};
+  for (size_t i = 0; i < access.count; ++i) {
+    const c10::Argument& argument = schema.arguments()[i];
+    const bool written = argument.alias_info() != nullptr && argument.alias_info()->isWrite();
+    (written ? access.written : access.read).push_back(i);
+  }
+  return access;
+}
+
 }  // namespace
 
-ArgumentCheck random_check(const c10::FunctionSchema& schema) {
+ArgumentCheck argument_check(const c10::FunctionSchema& schema) {
   std::string base = schema.name().substr(schema.name().rfind(':') + 1);
   if (base.ends_with('_')) base.pop_back();
+  for (const AccessRow& row : kAccessChecks) {
+    if (row.base != base || !schema.is_mutable()) continue;
+    return [&row, access = access_of(schema)](const Stack& stack) {
+      row.check(access, stack.data() + stack.size() - access.count);
+    };
+  }
   for (const CheckRow& row : kChecks) {
     if (row.base != base) continue;
     const Positions at{position(schema, row.first), position(schema, row.second),

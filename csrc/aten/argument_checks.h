@@ -1,5 +1,5 @@
-// What PyTorch refuses of a distribution's numbers. They are values of a program, not part of its key, so a lowering
-// cannot see them: they are checked before the call.
+// What PyTorch refuses of a call that neither its composite kernels nor our lowerings look at: numbers that are values
+// of a program and not part of its key, dtypes of out=, memory that is read and written at once. Checked before the call.
 #pragma once
 
 #include <ATen/core/function_schema.h>
@@ -11,6 +11,6 @@ namespace torch_tpu::aten {
 
 // The check of one operator's calls (arguments on top of the stack); empty where there is nothing to check.
 using ArgumentCheck = std::function<void(const torch::jit::Stack&)>;
-ArgumentCheck random_check(const c10::FunctionSchema& schema);
+ArgumentCheck argument_check(const c10::FunctionSchema& schema);
 
 }  // namespace torch_tpu::aten
