@@ -10,7 +10,16 @@ from torch.testing._internal.opinfo.core import OpInfo, SampleInput
 
 from tests.conformance import plan
 from tests.conformance.outcome import (
-    Mover, Outcome, Problem, call, debugged, describe, difference, error_difference, run, stride_difference,
+    Mover,
+    Outcome,
+    Problem,
+    call,
+    debugged,
+    describe,
+    difference,
+    error_difference,
+    run,
+    stride_difference,
 )  # fmt: skip
 from tests.conformance.plan import Numbered, base_dtype, parts, samples, tensors
 

@@ -127,7 +127,9 @@ def elementwise(op: OpInfo) -> bool:
     return isinstance(op, UnaryUfuncInfo | BinaryUfuncInfo)
 
 
-def difference(op: OpInfo, want: Outcome, got: Outcome, at: str, *, values: bool = True, factor: float = 1) -> Problem | None:
+def difference(
+    op: OpInfo, want: Outcome, got: Outcome, at: str, *, values: bool = True, factor: float = 1
+) -> Problem | None:
     """What is wrong with `got`; None when nothing is. `factor` multiplies the limit."""
     if want.error is not None or got.error is not None:
         return error_difference(want, got, at)
@@ -175,7 +177,9 @@ def _off(op: OpInfo, want: torch.Tensor, got: torch.Tensor) -> float:
         return 0.0 if torch.equal(want, got) else float("inf")
     want, got = want.double(), got.double()
     finite = want.isfinite()
-    if not torch.equal(finite, got.isfinite()) or not torch.equal(want[~finite].nan_to_num(), got[~finite].nan_to_num()):
+    if not torch.equal(finite, got.isfinite()):
+        return float("inf")
+    if not torch.equal(want[~finite].nan_to_num(), got[~finite].nan_to_num()):
         return float("inf")
     if not finite.any():
         return 0.0

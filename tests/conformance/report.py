@@ -12,7 +12,8 @@ HEAD = """\
 
 PyTorch's own operator tests (OpInfo, from the wheel), run on the device in strict mode and compared with CPU eager
 PyTorch: every operator that the training and inference of 512 models uses. A case is an operator and a kind of check,
-on up to 12 of upstream's sample inputs. Written by `make conformance`; `tests/conformance/status.toml` holds the reasons.
+on up to 12 of upstream's sample inputs. Written by `make conformance`; the reasons are in
+`tests/conformance/status.toml`.
 
 | kind | what is compared |
 |---|---|

@@ -18,7 +18,7 @@ CASES_PER_CHILD = 400  # memory of programs and entries goes back now and then
 
 class Child:
     def __init__(self) -> None:
-        self.log = tempfile.TemporaryFile("w+")
+        self.log = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self.process = subprocess.Popen(
             [sys.executable, "-m", "tests.conformance.worker"],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log, text=True, env=dict(os.environ),
@@ -27,7 +27,8 @@ class Child:
 
     def ask(self, name: str, kind: str) -> dict[str, Any]:
         """The child's answer; a failure that says how the child ended where it gave none."""
-        assert self.process.stdin is not None and self.process.stdout is not None
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
         self.process.stdin.write(f"{name}\t{kind}\n")
         self.process.stdin.flush()
         with selectors.DefaultSelector() as selector:

@@ -43,7 +43,7 @@ def load() -> list[Entry]:
 
 
 def apply(entries: list[Entry], result: dict[str, Any]) -> str:
-    """"passed", "excused" or "failed"; "none" where there was nothing to compare. Notes the reasons in the result."""
+    """ "passed", "excused" or "failed"; "none" where there was nothing to compare. Notes the reasons in the result."""
     if not result["compared"]:
         return "none"
     result["reasons"] = []
