@@ -56,11 +56,15 @@ Inferred infer_row(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IVal
   return infer_results(functional, functional_walk, inputs);
 }
 
-// A structured operator with a dtype argument computes in the dtype of out= where none is asked for.
+// Sums and products compute in the dtype of out= where none is asked for.
+constexpr std::string_view kTakeDtypeOfOut[] = {"sum", "nansum", "prod", "cumsum", "cumprod"};
+
 std::vector<c10::IValue> with_dtype_of_out(const OpInfo& info, c10::ArrayRef<c10::IValue> given) {
   std::vector<c10::IValue> args(given.begin(), given.end());
-  if (info.form != Form::kOut || !info.functional || !op_info(*info.functional).structured)
+  if (info.form != Form::kOut ||
+      std::ranges::find(kTakeDtypeOfOut, info.label) == std::ranges::end(kTakeDtypeOfOut)) {
     return args;
+  }
   for (size_t i = 0; i < args.size(); ++i) {
     if (info.args[i].name == "dtype" && args[i].isNone())
       args[i] = args[static_cast<size_t>(info.written.front())].toTensor().scalar_type();
