@@ -295,3 +295,24 @@ def test_gradient_scaler_state_travels():
     scaler.unscale_(optimizer)
     with pytest.raises(RuntimeError, match="already been called"):
         scaler.unscale_(optimizer)
+
+
+@pytest.mark.parametrize("options", [{"fused": True}, {"foreach": True}, {"foreach": False}])
+def test_optimizers_of_modules_that_were_loaded_from_each_other(options):
+    # load_state_dict copies: until one of two tensors is written they share their value, which is given away only once.
+    models = {}
+    for device in ("cpu", "tpu"):
+        torch.manual_seed(0)
+        first, second = nn.Linear(3, 2), nn.Linear(3, 2)
+        first, second = first.to(device), second.to(device)
+        second.load_state_dict(first.state_dict())
+        optimizer = torch.optim.AdamW([*second.parameters(), *first.parameters()], lr=0.1, **options)
+        for _ in range(3):
+            x = torch.ones(4, 3).to(device)
+            (first(x).square().sum() + second(x).sum()).backward()
+            nn.utils.clip_grad_norm_([*first.parameters(), *second.parameters()], 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+        models[device] = [p.detach().cpu() for p in (*first.parameters(), *second.parameters())]
+    for ours, theirs in zip(models["tpu"], models["cpu"], strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)

@@ -103,7 +103,10 @@ std::shared_ptr<Entry> build_entry(const OpInfo& info, const Walk& walk,
         out.type = type_of(r.value);
         out.program_output = static_cast<int>(entry->graph.outputs.size());
         entry->graph.outputs.push_back(first + result);
-        if (r.base >= 0 && r.base < first &&
+        // Storages may share a value (copy_ lets them): it is given away once.
+        const bool given = std::ranges::any_of(
+            entry->graph.donations, [&](const auto& donation) { return donation.first == r.base; });
+        if (r.base >= 0 && r.base < first && !given &&
             type_of(entry->graph.inputs[static_cast<size_t>(r.base)]) == out.type) {
           entry->graph.donations.emplace_back(r.base, out.program_output);
         }

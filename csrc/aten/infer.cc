@@ -104,7 +104,7 @@ c10::DimVector lowered_strides(const OpInfo& info, const Walk& walk, size_t inde
                                const ResultMeta& meta) {
   const bool pointwise = info.row->tolerance == lowering::Tolerance::kElementwise ||
                          info.row->tolerance == lowering::Tolerance::kTranscendental;
-  const bool list = info.returns.front().kind == ReturnKind::kFreshList;
+  const bool list = !info.returns.empty() && info.returns.front().kind == ReturnKind::kFreshList;
   const size_t like = list ? index : 0;
   if (walk.operands.empty() || like >= walk.operands.size() ||
       !(pointwise || info.row->infer == Infer::kLoweringLikeFirst)) {
