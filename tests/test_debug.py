@@ -43,6 +43,8 @@ def _cases(device: str, bad: int) -> dict[str, object]:
         "cross_entropy": lambda: F.cross_entropy(x, targets),
         "nll_loss 2d": lambda: F.nll_loss(x[None, :, :, None], torch.full((1, 3, 1), bad, device=device)),
         "masked_scatter": lambda: x.masked_scatter_(x >= 0, one),
+        "bernoulli": lambda: torch.bernoulli(x),
+        "normal": lambda: torch.normal(x, -1 - x),
         "multinomial": lambda: torch.multinomial(torch.tensor([0.5, -1.0], device=device), 1),
     }
 
@@ -69,7 +71,9 @@ def test_an_index_out_of_range_raises_what_the_cpu_raises(name: str, bad: int) -
     # What was called, with shapes, and this file's line.
     assert re.search(r"in \w+(\.\w+)?\(.*float32\[", rest)
     assert re.search(r"test_debug\.py:\d+ in <lambda>", rest)
-    assert name in ("multinomial", "masked_scatter") or re.search(rf"(?<!\d){bad}\b|{bad // 6 * 99}", str(got))
+    assert name in ("multinomial", "bernoulli", "normal", "masked_scatter") or re.search(
+        rf"(?<!\d){bad}\b|{bad // 6 * 99}", str(got)
+    )
 
 
 @pytest.mark.parametrize("name", ["index_put", "scatter value", "index_add", "put", "masked_scatter"])

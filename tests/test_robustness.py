@@ -353,3 +353,21 @@ def test_bad_environment(python, env, words):
     for word in words:
         assert word in device
     assert len(device) < 400
+
+
+def test_out_that_shares_a_part_of_an_operand_is_refused_whatever_came_before():
+    calls = {
+        "add": lambda x, y: torch.add(y, 1, out=x),
+        "sin": lambda x, y: torch.sin(y, out=x),
+        "mul": lambda x, y: torch.mul(x, y, out=x),
+    }
+    for device in ("cpu", "tpu"):
+        x = torch.arange(12.0).to(device)
+        for call in calls.values():
+            call(x[:4], x[4:8])  # apart: fine, and of the same shapes
+            call(x[:4], x[:4])  # the operand itself: fine
+            with pytest.raises(RuntimeError, match="some elements of the input tensor and the written-to tensor"):
+                call(x[:4], x[1:5])
+        if device == "cpu":
+            want = x.clone()
+    torch.testing.assert_close(x.cpu(), want)

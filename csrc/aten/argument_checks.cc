@@ -217,11 +217,10 @@ struct AccessRow {
   AccessCheck check;
 };
 constexpr AccessRow kAccessChecks[] = {
-    {"gather", check_gather},      {"cat", check_cat},
-    {"index_select", check_apart}, {"aminmax", check_same_dtype},
+    {"gather", check_gather},           {"cat", check_cat},
+    {"index_select", check_apart},      {"aminmax", check_same_dtype},
     {"multinomial", check_multinomial},
 };
-
 
 int position(const c10::FunctionSchema& schema, std::string_view name) {
   for (size_t i = 0; i < schema.arguments().size(); ++i) {

@@ -211,8 +211,9 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> unique_slices(const at::Tensor& s
                 "Number of zero sized dimensions is more than one, so unique cannot be applied ");
     return {at::empty(self.sizes(), self.options()), none, none};
   }
-  TORCH_CHECK(zeros == 0,
-              "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+  TORCH_CHECK(
+      zeros == 0,
+      "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
   const int64_t dims = self.dim();
   const at::Tensor front = dims > 0 ? self.movedim(dim, 0) : self;
   at::Tensor rows = front.reshape({dims > 0 ? self.size(dim) : 1, -1});
@@ -225,15 +226,14 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> unique_slices(const at::Tensor& s
   if (dims > 0) values = values.movedim(0, dim).contiguous();
   at::Tensor inverse = none;
   if (return_inverse) {
-    inverse = sort ? at::empty({rows.size(0)}, longs).scatter_(0, order, groups.inverse)
-                   : groups.inverse;
+    inverse =
+        sort ? at::empty({rows.size(0)}, longs).scatter_(0, order, groups.inverse) : groups.inverse;
   }
   return {values, inverse, return_counts ? groups.counts : none};
 }
 
 std::tuple<at::Tensor, at::Tensor, at::Tensor> unique_dim(const at::Tensor& self, int64_t dim, bool,
-                                                          bool return_inverse,
-                                                          bool return_counts) {
+                                                          bool return_inverse, bool return_counts) {
   return unique_slices(self, dim, /*sort=*/true, return_inverse, return_counts);
 }
 

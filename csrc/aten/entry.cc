@@ -72,6 +72,10 @@ c10::SmallVector<int64_t, 6> offsets_of(const Walk& walk) {
 std::shared_ptr<Entry> build_entry(const OpInfo& info, const Walk& walk,
                                    c10::ArrayRef<c10::IValue> args) {
   auto entry = std::make_shared<Entry>();
+  if (info.form == Form::kOut) {
+    entry->shares_memory = std::ranges::any_of(
+        walk.operands, [](const OperandRef& operand) { return operand.same_slot >= 0; });
+  }
   if (info.row == nullptr) {
     if (!capture_entry(info, walk, args, *entry)) return nullptr;
   } else {

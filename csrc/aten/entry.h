@@ -63,7 +63,8 @@ struct Entry {
   std::vector<int> list_sizes;
   std::vector<ResizePlan> resizes;
   std::vector<Variant> variants;
-  int random_draws = 0;  // (seed, offset) pairs among the scalars
+  int random_draws = 0;        // (seed, offset) pairs among the scalars
+  bool shares_memory = false;  // an out= argument has the storage of another operand
 };
 
 // A graph of the one node, and what the kernel does around its program. Null where the operator has neither a lowering

@@ -1,5 +1,6 @@
 #include "aten/kernel.h"
 
+#include <ATen/MemoryOverlap.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/native/Resize.h>
 #include <c10/core/AutogradState.h>
@@ -144,6 +145,21 @@ void count_versions(const OpInfo& info, const Walk& walk) {
   }
 }
 
+// PyTorch's check of out= arguments: they may be an operand, but not share a part of it.
+void check_overlaps(const OpInfo& info, const Walk& walk) {
+  const auto tensor = [](c10::TensorImpl* impl) {
+    return at::Tensor(
+        c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl));
+  };
+  for (const OperandRef& out : walk.operands) {
+    if (out.slot == nullptr || !info.args[static_cast<size_t>(out.argument)].is_out) continue;
+    for (const OperandRef& other : walk.operands) {
+      if (other.slot == out.slot && other.argument != out.argument)
+        at::assert_no_partial_overlap(tensor(out.impl), tensor(other.impl));
+    }
+  }
+}
+
 // The values of written storages before a call, so that a call that fails leaves them as they were.
 using Written = c10::SmallVector<std::pair<engine::Slot*, ArrayPtr>, 4>;
 
@@ -189,6 +205,8 @@ engine::Program* program_of(const OpInfo& info, engine::Step& step, const Stack&
 void run_entry(std::unique_lock<std::mutex>& lock, const OpInfo& info, Entry& entry,
                const Walk& walk, Variant& variant, Stack* stack, const char* line) {
   engine::ProgramCache::get().count_hit();
+  if (entry.shares_memory) [[unlikely]]
+    check_overlaps(info, walk);
   const int device = std::max(walk.device, 0);
   c10::SmallVector<ArrayPtr, 6> outputs, inputs;
   Written before;

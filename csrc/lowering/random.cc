@@ -132,6 +132,10 @@ Values lower_normal_of(Call& c) {
   DType t = draw_type(real_of(c.out().dtype));
   Value mean = mean_is_number ? c.scalar("mean", t) : c.tensor("mean");
   Value std = std_is_number ? c.scalar("std", t) : c.tensor("std", t);
+  if (c.checks_values() && !std_is_number) {
+    c.check_values(c.b.ge(std, c.b.constant(0, t)), {},
+                   "normal expects all elements of std >= 0.0");
+  }
   return {normal_with(c, c.out().dims, c.out().dtype, mean, std)};
 }
 
@@ -188,12 +192,21 @@ Values lower_bernoulli_p(Call& c) {
   return {c.b.convert(below(c, self.dims(), c.scalar("p", DType::kF32)), self.dtype())};
 }
 
+void check_probability(Call& c, Value p) {
+  if (!c.checks_values()) return;
+  Builder& b = c.b;
+  c.check_values(b.logical_and(b.ge(p, b.like(p, 0)), b.le(p, b.like(p, 1))), {},
+                 "Expected p_in >= 0 && p_in <= 1 to be true, but got false.  (Could this error "
+                 "message be improved?  If so, please report an enhancement request to PyTorch.)");
+}
+
 Values lower_bernoulli_tensor(Call& c) {
   Value self = c.tensor("self");
   Value p = c.tensor("p");
   check_real_float(
       c, p.dtype(),
       "\"bernoulli_tensor_cpu_p_\" not implemented for '" + scalar_type_name(p.dtype()) + "'");
+  check_probability(c, p);
   return {c.b.convert(below(c, self.dims(), p), self.dtype())};
 }
 
@@ -202,6 +215,7 @@ Values lower_bernoulli(Call& c) {
   check_real_float(
       c, p.dtype(),
       "\"bernoulli_tensor_cpu_p_\" not implemented for '" + scalar_type_name(p.dtype()) + "'");
+  check_probability(c, p);
   return {c.b.convert(below(c, p.dims(), p), p.dtype())};
 }
 

@@ -115,6 +115,7 @@ class expect_no_compile:
     """
 
     def __enter__(self) -> None:
+        _runtime.require().flush()  # what was recorded before may still be compiled
         self._previous = bool(_runtime.require().set_no_compile_expected(True))
 
     def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
