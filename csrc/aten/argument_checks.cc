@@ -121,8 +121,15 @@ void check_histogram(const Drawn& drawn) {
 
 // A number that becomes an element as it is: too large ones are refused.
 void check_element(const Drawn& drawn) {
-  if (!is_number(drawn.first)) return;
-  const at::Scalar value = drawn.first->toScalar();
+  if (drawn.first == nullptr) return;
+  at::Scalar value;
+  if (drawn.first->isTensor()) {
+    const at::Tensor& tensor = drawn.first->toTensor();
+    if (!tensor.is_complex()) return;
+    value = tensor.device().is_cpu() ? tensor.item() : at::Scalar(c10::complex<double>(0, 1));
+  } else {
+    value = drawn.first->toScalar();
+  }
   AT_DISPATCH_V2(drawn.dtype, "fill", AT_WRAP([&] { static_cast<void>(value.to<scalar_t>()); }),
                  AT_EXPAND(AT_ALL_TYPES_AND_COMPLEX), c10::kHalf, c10::kBFloat16, c10::kBool,
                  AT_EXPAND(AT_BAREBONES_UNSIGNED_TYPES), AT_EXPAND(AT_FLOAT8_TYPES));
@@ -217,9 +224,9 @@ struct AccessRow {
   AccessCheck check;
 };
 constexpr AccessRow kAccessChecks[] = {
-    {"gather", check_gather},           {"cat", check_cat},
-    {"index_select", check_apart},      {"aminmax", check_same_dtype},
-    {"multinomial", check_multinomial},
+    {"gather", check_gather},      {"cat", check_cat},
+    {"stack", check_cat},          {"index_select", check_apart},
+    {"aminmax", check_same_dtype}, {"multinomial", check_multinomial},
 };
 
 int position(const c10::FunctionSchema& schema, std::string_view name) {

@@ -270,20 +270,39 @@ ir::Graph CaptureScope::finish(const std::vector<ArrayPtr>& outputs,
   return graph;
 }
 
+namespace {
+
+// Warnings of a composite that is only run to see what it does: given out where the call ends with that run.
+class HeldWarnings final : public c10::WarningHandler {
+ public:
+  void process(const c10::Warning& warning) override { held_.push_back(warning); }
+  void release() {
+    for (const c10::Warning& warning : held_) c10::warn(warning);
+  }
+
+ private:
+  std::vector<c10::Warning> held_;
+};
+
+}  // namespace
+
 bool capture_entry(const OpInfo& info, const Walk& walk, c10::ArrayRef<c10::IValue> args,
                    Entry& entry) {
   if (!has_composite(info)) return false;
   CaptureScope capture(std::max(walk.device, 0));
   Placeholders placeholders(capture, walk);
   Stack stack = placeholders.replace(info, args);
+  HeldWarnings warnings;
   try {
+    const c10::WarningUtils::WarningHandlerGuard hold(&warnings);
     at::AutoDispatchBelowADInplaceOrView below;
     if (!call_composite(info, &stack)) return false;
   } catch (const NeedsValue&) {
     return false;
   }
   entry.resizes = placeholders.resizes();
-  if (!entry.resizes.empty()) return true;
+  if (!entry.resizes.empty()) return true;  // the call starts again
+  warnings.release();
 
   std::vector<ArrayPtr> outputs;
   std::unordered_map<const engine::Slot*, int> shared;

@@ -69,6 +69,9 @@ bool call_functional(const OpInfo& info, Stack& stack) {
         value.isTensorList() ? value.toTensorVector() : std::vector<at::Tensor>{value.toTensor()};
     for (const at::Tensor& target : targets) {
       const at::Tensor& result = results.at(next++);
+      TORCH_CHECK(c10::canCast(result.scalar_type(), target.scalar_type()), "result type ",
+                  result.scalar_type(), " can't be cast to the desired output type ",
+                  target.scalar_type());
       if (info.form == Form::kOut) at::native::resize_output(target, result.sizes());
       target.copy_(result);
     }

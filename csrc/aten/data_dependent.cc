@@ -1,7 +1,9 @@
-// Operators whose result sizes depend on values: one counting program, one host read, then programs of that size.
+// Operators whose results depend on a host read: where their sizes are values (one counting program, one read, then
+// programs of that size), or where a value is an error.
 #include <ATen/ExpandUtils.h>
 #include <ATen/Functions.h>
 #include <ATen/WrapDimUtils.h>
+#include <ATen/native/LinearAlgebraUtils.h>
 #include <ATen/native/Resize.h>
 #include <torch/library.h>
 
@@ -223,7 +225,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> unique_slices(const at::Tensor& s
   std::vector<int64_t> sizes = front.sizes().vec();
   if (dims > 0) sizes.front() = groups.values.size(0);
   at::Tensor values = groups.values.reshape(sizes);
-  if (dims > 0) values = values.movedim(0, dim).contiguous();
+  if (dims > 0) values = values.movedim(0, dim);
   at::Tensor inverse = none;
   if (return_inverse) {
     inverse =
@@ -276,6 +278,15 @@ at::Tensor bincount(const at::Tensor& self, const std::optional<at::Tensor>& wei
   return at::zeros({bins}, self.options().dtype(dtype)).index_add_(0, self.to(at::kLong), ones);
 }
 
+at::Tensor cholesky(const at::Tensor& self, bool upper) {
+  at::native::squareCheckInputs(self, "cholesky");
+  const auto [factor, info] = at::linalg_cholesky_ex(self, upper, /*check_errors=*/false);
+  // A captured program cannot stop: there the factor is NaN.
+  if (!InferScope::active() && CaptureScope::active() == nullptr)
+    at::_linalg_check_errors(info, "cholesky", self.dim() == 2);
+  return factor;
+}
+
 bool equal(const at::Tensor& self, const at::Tensor& other) {
   TORCH_CHECK(self.device() == other.device(),
               "Cannot compare two tensors on different devices. Got: ", self.device(), " and ",
@@ -298,6 +309,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, m) {
   m.impl("unique_dim", &unique_dim);
   m.impl("unique_dim_consecutive", &unique_dim_consecutive);
   m.impl("bincount", &bincount);
+  m.impl("cholesky", &cholesky);
   m.impl("equal", &equal);
 }
 

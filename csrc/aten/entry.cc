@@ -67,6 +67,14 @@ c10::SmallVector<int64_t, 6> offsets_of(const Walk& walk) {
   return offsets;
 }
 
+// What the lowering refuses of a call without elements to compute, which needs no program.
+void check_arguments(const ir::Node& node, const std::vector<stablehlo::DType>& scalars) {
+  try {
+    lowering::infer_by_lowering(node, scalars);
+  } catch (const stablehlo::BuildError&) {  // it has no form for sizes of zero, and needs none
+  }
+}
+
 }  // namespace
 
 std::shared_ptr<Entry> build_entry(const OpInfo& info, const Walk& walk,
@@ -131,6 +139,7 @@ std::shared_ptr<Entry> build_entry(const OpInfo& info, const Walk& walk,
       entry->fresh.push_back(std::move(fresh));
     }
     for (const auto& [operand, result] : plan.writes) add_output(result, operand);
+    if (entry->graph.outputs.empty()) check_arguments(plan.node, entry->scalars);
     entry->graph.nodes.push_back(std::move(plan.node));
     entry->graph.scalars = entry->scalars;
   }

@@ -30,6 +30,8 @@ Sampler read_sampler(Call& c) {
   Sampler s;
   const Value input = c.tensor("input"), grid = c.tensor("grid");
   s.spatial = input.rank() - 2;
+  c.check(input.rank() > 0, "Dimension specified as 0 but tensor has no dimensions",
+          ArgumentError::Kind::kIndex);
   c.check(input.dtype() == grid.dtype(),
           std::string("grid_sampler(): expected input and grid to have same dtype, but "
                       "input has ") +

@@ -207,14 +207,6 @@ Values lower_cholesky_ex(Call& c) {
   return {result.factor, result.info};
 }
 
-// A matrix that is not positive definite gives NaN: telling would mean waiting for it.
-Values lower_cholesky(Call& c) {
-  Value self = c.tensor("self");
-  check_square(c, self, "cholesky");
-  check_float(c, self, "cholesky");
-  return {factorize(c.b, self, c.boolean("upper")).factor};
-}
-
 // Solves F F^H X = rhs for a lower factor, F^H F X = rhs for an upper one.
 Value solve_factored(Builder& b, Value factor, Value rhs, bool upper) {
   if (is_empty(rhs)) return rhs;
@@ -281,7 +273,6 @@ const OpRow kLinalgRows[] = {
      Tolerance::kContraction},
     {"triangular_solve", lower_triangular_solve, "", Infer::kComposite, Tolerance::kContraction},
     {"linalg_cholesky_ex", lower_cholesky_ex, "", Infer::kComposite, Tolerance::kContraction},
-    {"cholesky", lower_cholesky, "", Infer::kLowering, Tolerance::kContraction},
     {"cholesky_solve", lower_cholesky_solve, "", Infer::kLowering, Tolerance::kContraction},
     {"_cholesky_solve_helper", lower_cholesky_solve_expanded, "", Infer::kLowering,
      Tolerance::kContraction},

@@ -187,9 +187,8 @@ Moments moments(Call& c, const char* name) {
   const Value correction = c.optional_scalar("correction", real).value_or(b.constant(1, real));
   const Size count = extent(x, axes);
   const bool none = count.is_static() && count.bound() == 0;  // then 0 / 0, whatever the correction
-  const Value freedom =
-      none ? b.constant(0, real)
-           : b.max(b.sub(b.size(count, real), correction), b.constant(0, real));
+  const Value freedom = none ? b.constant(0, real)
+                             : b.max(b.sub(b.size(count, real), correction), b.constant(0, real));
   const bool keepdim = keepdim_of(c);
   Moments m;
   m.variance = b.convert(b.div(sum_over(b, square, axes, keepdim), freedom), real);

@@ -324,6 +324,8 @@ Taps sliding_taps(const Sliding& s, int i, int64_t in) {
 Values lower_im2col(Call& c) {
   Builder& b = c.b;
   const Value x = c.tensor("self");
+  c.check(x.rank() > 0, "Dimension specified as 1 but tensor has no dimensions",
+          ArgumentError::Kind::kIndex);
   c.check(x.rank() == 3 || x.rank() == 4,
           "Expected 3D or 4D (batch mode) tensor with possibly 0 batch size and other "
           "non-zero dimensions for input, but got: " +

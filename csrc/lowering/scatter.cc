@@ -395,6 +395,10 @@ Values lower_index_put(Call& c) {
           std::string("Index put requires the source and destination dtypes match, got ") +
               scalar_type_name(self.dtype()) + " for the destination and " +
               scalar_type_name(values.dtype()) + " for the source.");
+  c.check(static_cast<int64_t>(indices.size()) <= self.rank(),
+          "too many indices for tensor of dimension " + std::to_string(self.rank()) + " (got " +
+              std::to_string(indices.size()) + ")",
+          ArgumentError::Kind::kIndex);
   const int64_t given = std::count_if(indices.begin(), indices.end(),
                                       [](const Value& v) { return static_cast<bool>(v); });
   const auto only = std::find_if(indices.begin(), indices.end(),

@@ -126,7 +126,7 @@ def check_out(op: OpInfo) -> Found:
 
 
 def _resized(outcome: Outcome) -> int:
-    return sum("was resized" in text for text in outcome.warnings)
+    return sum("resized" in text for text in outcome.warnings)
 
 
 def _run_out(op: OpInfo, sample: SampleInput, plain: Outcome, how: str, device: str) -> Outcome:
