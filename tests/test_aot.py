@@ -1,6 +1,8 @@
 """The forward programs of three models compile for TPUs that are not there; `make aot` does it for all models."""
 
+import os
 import pathlib
+import subprocess
 
 import pytest
 
@@ -8,9 +10,11 @@ pytest.importorskip("transformers")
 
 from tests.aot import compiler
 from tests.aot.collect import Program, programs_of
+from torch_tpu._runtime import plugin_candidates
 
 pytestmark = pytest.mark.skipif(compiler.libtpu() is None, reason="libtpu is not installed")
 
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 BROKEN = "module @broken { func.func public @main() -> tensor<2xf32> { return } }"
 FINE = """module @fine {
   func.func public @main(%arg0: tensor<2xf32>) -> tensor<2xf32> {
@@ -58,3 +62,11 @@ def test_a_program_that_ends_the_compiler_is_reported_and_the_rest_still_compile
 def test_libtpu_beside_the_cpu_plugin_does_not_change_the_platform(output):
     code = "import torch; print(torch.tpu.platform(), torch.ones(2, device='tpu').sum().item())"
     assert output(code, TORCH_TPU_PJRT_PLUGIN=None, TPU_LIBRARY_PATH=None) == "cpu 2.0"
+
+
+def test_the_pjrt_suite_passes_on_libtpu():
+    suite = ROOT / "build" / "tests" / "cpp" / "pjrt_test"
+    env = {**os.environ, "TEST_LIBTPU": str(compiler.libtpu()), "TEST_PJRT_PLUGIN": plugin_candidates()["cpu_path"]}
+    done = subprocess.run([suite, "the_suite_passes_on_libtpu"], env=env, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert done.stdout.rstrip().endswith("1 passed, 0 failed")
