@@ -44,7 +44,7 @@ def same_storage(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     def bits(t: torch.Tensor) -> torch.Tensor:
-        return t.resolve_conj().resolve_neg().contiguous().view(-1).view(torch.uint8)
+        return t.resolve_conj().resolve_neg().flatten().clone(memory_format=torch.contiguous_format).view(torch.uint8)
 
     return a.numel() == 0 or torch.equal(bits(a), bits(b))
 
