@@ -27,6 +27,8 @@ on up to 12 of upstream's sample inputs. Written by `make conformance`; the reas
 | gradients | first derivatives, against CPU autograd |
 
 "By design": the device differs on purpose. "XLA": the compiler's or its runtime's doing, with evidence. "Ours": to fix.
+Where the CPU refuses a value (an index out of range, say) and strict mode does not, the call is made once more in debug
+mode, which is to refuse it.
 """
 
 
