@@ -54,3 +54,18 @@ def test_the_process_ends_well(python, ending):
     assert not done.stderr.strip(), done.stderr[-2000:]
     if "late" in code:
         assert done.stdout.strip() == "late 10.0"
+
+
+@pytest.mark.parametrize("mode", ["strict", "fuse"])
+def test_an_atexit_function_of_before_the_import(output, mode):
+    # It runs after the engine has ended its threads: what it needs is compiled where it is called.
+    code = """
+import atexit
+@atexit.register
+def last():
+    print((torch.ones(3, device="tpu") * 5 - x).tolist(), x.exp().sum().item() > 3)
+import torch
+x = torch.ones(3, device="tpu")
+torch.ones(2, 2, device="tpu").cos()
+"""
+    assert output(code, TORCH_TPU_EAGER_MODE=mode, TORCH_TPU_CACHE="0") == "[4.0, 4.0, 4.0] True"

@@ -14,42 +14,6 @@ import torch
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
-def test_eight_threads():
-    shared = torch.arange(16.0, device="tpu")
-    counter = torch.zeros(16, device="tpu")
-    lock, errors = threading.Lock(), []
-    deadline = time.monotonic() + 5
-
-    def work(k):
-        try:
-            weight = torch.full((4, 4), float(k), device="tpu", requires_grad=True)
-            count = 0
-            while time.monotonic() < deadline:
-                own = (shared * k).view(4, 4)
-                assert own[1].sum().item() == 22.0 * k
-                own[:, 1].zero_()
-                assert own.sum().item() == 92.0 * k
-                (weight * own).sum().backward()
-                assert torch.equal(weight.grad, own)
-                weight.grad = None
-                with lock:
-                    counter.add_(1)
-                count += 1
-            counts.append(count)
-        except BaseException as error:
-            errors.append(error)
-
-    counts = []
-    threads = [threading.Thread(target=work, args=(k,)) for k in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not errors, errors[0]
-    assert counter.tolist() == [float(sum(counts))] * 16
-    assert shared.tolist() == [float(k) for k in range(16)]
-
-
 def test_threads_meet_the_same_new_program():
     results, gate = [], threading.Barrier(4)
 

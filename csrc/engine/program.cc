@@ -147,11 +147,14 @@ struct ProgramCache::Impl {
   void publish(Program& program, Program::State state) {
     if (state == Program::State::kReady && std::getenv("TORCH_TPU_SHOW_PROGRAMS") == nullptr)
       program.text = {};
+    bool heard = false;
     {
       std::lock_guard lock(mutex);
+      heard = !stopping;
       program.state.store(state, std::memory_order_release);
     }
-    if (listener) listener();
+    // At the end programs are built by the caller, under the lock that the listener takes.
+    if (heard && listener) listener();
   }
 
   // On the pool, or at once where there is none any more.
@@ -232,7 +235,6 @@ void ProgramCache::shutdown() {
   impl_->work.notify_all();
   for (std::thread& thread : impl_->pool) thread.join();
   impl_->pool.clear();
-  impl_->listener = nullptr;  // programs are now built under the lock that it takes
 }
 
 CompileStats ProgramCache::stats() const {
