@@ -14,6 +14,7 @@ from tests.faults.plugin import FaultPlugin
 FOREVER_MS = 600_000
 faulthandler.dump_traceback_later(100, exit=True)  # a wait that Ctrl-C does not end
 plugin = FaultPlugin()
+mode = torch.tpu.get_eager_mode()
 x = torch.zeros(4, device="tpu")
 known = torch.ones(3, device="tpu").requires_grad_()
 (known * 2).sum().backward()
@@ -35,15 +36,15 @@ def item():
     torch.ones(2, 4, device="tpu").cos().sum().item()
 
 def synchronize():
-    torch.ones(2, 5, device="tpu").cos()
+    waiting = torch.ones(2, 5, device="tpu").cos()
     torch.tpu.synchronize()
 
 def statistics():
-    torch.ones(2, 6, device="tpu").cos()
+    waiting = torch.ones(2, 6, device="tpu").cos()
     torch.tpu.memory_allocated()
 
 def queue_is_full():
-    torch.ones(2, 7, device="tpu").cos()
+    waiting = torch.ones(2, 7, device="tpu").cos()
     while True:
         x.add_(1)
 
@@ -73,7 +74,7 @@ def asleep():
 for wait in (loop, loop_of_reads, read, item, synchronize, statistics, queue_is_full, backward, debug_mode, nonzero):
     compiles, executes = plugin.compiles(), plugin.executes()
     if wait in (loop, loop_of_reads):
-        busy = lambda: plugin.executes() > executes + 100
+        busy = lambda: plugin.executes() > executes + 10
     else:
         plugin.delay(compile_ms=FOREVER_MS)
         busy = lambda: plugin.compiles() > compiles and asleep()
@@ -86,7 +87,7 @@ for wait in (loop, loop_of_reads, read, item, synchronize, statistics, queue_is_
         pass
     watcher.join()
     plugin.clear()
-    torch.tpu.set_eager_mode(torch.tpu.EagerMode.STRICT)
+    torch.tpu.set_eager_mode(mode)
     known.grad = None
     count = x[0].item()
     good = (
@@ -98,8 +99,9 @@ for wait in (loop, loop_of_reads, read, item, synchronize, statistics, queue_is_
 """
 
 
-def test_ctrl_c_is_answered_wherever_the_program_waits(output):
-    lines = output(CHILD, **environment(TORCH_TPU_CACHE="0")).splitlines()
+@pytest.mark.parametrize("mode", ["strict", "fuse"])
+def test_ctrl_c_is_answered_wherever_the_program_waits(output, mode):
+    lines = output(CHILD, **environment(TORCH_TPU_CACHE="0", TORCH_TPU_EAGER_MODE=mode)).splitlines()
     assert len(lines) == 10
     for line in lines:
         assert line.endswith(" good")
