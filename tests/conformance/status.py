@@ -64,7 +64,10 @@ def apply(entries: list[Entry], result: dict[str, Any]) -> str:
 def stale(entries: list[Entry], checked: set[tuple[str, str]]) -> list[str]:
     """Entries that excuse nothing although all that they speak of was checked."""
     found = []
+    kinds = {kind for _, kind in checked}
     for entry in entries:
+        if not kinds.issuperset(entry.kinds):  # a run of some kinds cannot tell
+            continue
         meant = {(op, kind) for op, kind in checked if kind in entry.kinds and re.fullmatch(entry.ops, op)}
         if not entry.used_by and meant:
             found.append(f"{entry.ops} {'/'.join(entry.kinds)}: {entry.reason}")

@@ -99,5 +99,4 @@ MISTAKES: dict[tuple[str, str], str] = {
     ("unfold_backward.default", "rank"): "only autograd calls it, with a gradient of the windows' shape",
     ("linalg_solve_triangular.default", "dtype"): "the CPU kernel takes the integers' bits for floats",
     ("im2col.default", "rank"): _INSIDE,
-    ("_foreach_mul_.Scalar", "dtype"): "ours to fix: integers times a float are truncated where the CPU refuses",
 }  # fmt: skip
