@@ -22,17 +22,6 @@ using engine::ArrayState;
 
 thread_local CaptureScope* t_active = nullptr;
 
-const engine::ArrayType* type_of(const ir::ValueSpec& spec) {
-  return engine::intern_type(spec.dtype, stablehlo::fixed(spec.dims));
-}
-
-ir::ValueSpec spec_of(const engine::ArrayType* type) {
-  ir::ValueSpec spec;
-  spec.dtype = type->dtype;
-  for (const int64_t d : type->dims) spec.dims.emplace_back(d);
-  return spec;
-}
-
 // The operands' stand-ins: tensors of the same kind over placeholder storages, one for each real storage.
 class Placeholders {
  public:
@@ -114,8 +103,7 @@ class Placeholders {
         return empty_strided(operand.impl->sizes(), operand.impl->strides(),
                              operand.impl->dtype().toScalarType(), std::max(walk_.device, 0));
       }
-      return at::Tensor(c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(
-          operand.impl));
+      return borrow(operand.impl);
     }
     c10::Storage storage;
     if (operand.same_slot >= 0) {
@@ -162,7 +150,7 @@ CaptureScope* CaptureScope::active() { return t_active; }
 ArrayPtr CaptureScope::add_input(const engine::ArrayType* type) {
   auto array = c10::make_intrusive<Array>(type, device_, ArrayState::kCaptured);
   array->captured = next_++;
-  inputs_.push_back(spec_of(type));
+  inputs_.push_back(engine::spec_of(type));
   input_ids_.push_back(array->captured);
   return array;
 }
@@ -204,7 +192,8 @@ void CaptureScope::record(const OpInfo& info, Stack* stack) {
   const auto value = [&](int result) -> ArrayPtr {
     const ir::Result& r = plan.node.results[static_cast<size_t>(result)];
     if (r.storage_bytes == 0) return {};
-    auto array = c10::make_intrusive<Array>(type_of(r.value), device_, ArrayState::kCaptured);
+    auto array =
+        c10::make_intrusive<Array>(engine::type_of(r.value), device_, ArrayState::kCaptured);
     array->captured = first + result;
     return array;
   };
@@ -249,7 +238,7 @@ ir::Graph CaptureScope::finish(const std::vector<ArrayPtr>& outputs,
   for (size_t i = 0; i < input_ids_.size(); ++i) final_ids[input_ids_[i]] = static_cast<int>(i);
   for (size_t i = 0; i < constants_.size(); ++i) {
     final_ids[constant_ids_[i]] = static_cast<int>(graph.inputs.size());
-    graph.inputs.push_back(spec_of(constants_[i]->type));
+    graph.inputs.push_back(engine::spec_of(constants_[i]->type));
   }
   int next = static_cast<int>(graph.inputs.size());
   for (size_t n = 0; n < nodes_.size(); ++n) {

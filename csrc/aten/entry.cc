@@ -18,17 +18,6 @@ constexpr size_t kMaxVerified = 1 << 16;  // remembered offsets a dynamic operan
 constexpr size_t kManyKernels =
     8;  // results of one node from which equal ones are worth compiling once
 
-ir::ValueSpec spec_of(const engine::ArrayType* type) {
-  ir::ValueSpec spec;
-  spec.dtype = type->dtype;
-  for (const int64_t d : type->dims) spec.dims.emplace_back(d);
-  return spec;
-}
-
-const engine::ArrayType* type_of(const ir::ValueSpec& spec) {
-  return engine::intern_type(spec.dtype, stablehlo::fixed(spec.dims));
-}
-
 // Lowers the graph: what is wrong with it is raised here, at the call.
 void make_step(ir::Graph graph, const OpInfo& info, engine::ValueChecks checks, Variant& variant) {
   lowering::ModuleOptions options;
@@ -96,7 +85,7 @@ std::shared_ptr<Entry> build_entry(const OpInfo& info, const Walk& walk,
         continue;
       }
       values[i] = static_cast<int>(entry->graph.inputs.size());
-      entry->graph.inputs.push_back(spec_of(operand.type));
+      entry->graph.inputs.push_back(engine::spec_of(operand.type));
       entry->inputs.push_back(static_cast<int>(i));
     }
     const int first = static_cast<int>(entry->graph.inputs.size());
@@ -112,14 +101,14 @@ std::shared_ptr<Entry> build_entry(const OpInfo& info, const Walk& walk,
       out.operand = operand;
       out.storage_bytes = r.storage_bytes;
       if (r.storage_bytes > 0) {
-        out.type = type_of(r.value);
+        out.type = engine::type_of(r.value);
         out.program_output = static_cast<int>(entry->graph.outputs.size());
         entry->graph.outputs.push_back(first + result);
         // Storages may share a value (copy_ lets them): it is given away once.
         const bool given = std::ranges::any_of(
             entry->graph.donations, [&](const auto& donation) { return donation.first == r.base; });
         if (r.base >= 0 && r.base < first && !given &&
-            type_of(entry->graph.inputs[static_cast<size_t>(r.base)]) == out.type) {
+            engine::type_of(entry->graph.inputs[static_cast<size_t>(r.base)]) == out.type) {
           entry->graph.donations.emplace_back(r.base, out.program_output);
         }
       }
@@ -164,7 +153,7 @@ bool fits(Variant& variant, const Entry& entry, const Walk& walk) {
     compiled.offset = variant.offsets[i];
     ir::ViewSpec wanted = compiled;
     wanted.offset = offset;
-    if (!lowering::same_form(spec_of(operand.type), compiled, wanted)) return false;
+    if (!lowering::same_form(engine::spec_of(operand.type), compiled, wanted)) return false;
     if (verified.size() >= kMaxVerified) verified.clear();
     verified.insert(offset);
   }
@@ -204,7 +193,7 @@ Variant& add_variant(const OpInfo& info, Entry& entry, const Walk& walk,
         ir::ViewSpec& view = node.operands[i].view;
         ir::ViewSpec other = view;
         other.offset = before.offsets[i];
-        if (!lowering::same_form(spec_of(operand.type), view, other)) continue;
+        if (!lowering::same_form(engine::spec_of(operand.type), view, other)) continue;
         slots[i] = static_cast<int>(graph.scalars.size());
         graph.scalars.push_back(stablehlo::DType::kI64);
         view.offset_slot = slots[i];

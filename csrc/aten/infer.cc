@@ -53,11 +53,6 @@ Inferred by_composite(const OpInfo& info, c10::ArrayRef<c10::IValue> args, c10::
   return inferred;
 }
 
-at::Tensor borrow(c10::TensorImpl* impl) {
-  return at::Tensor(
-      c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl));
-}
-
 // Broadcast sizes, promoted dtype and preserved strides, as TensorIterator gives them.
 Inferred by_iterator(const Walk& walk, c10::ScalarType dtype) {
   InferScope scope;

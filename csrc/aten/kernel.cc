@@ -36,10 +36,7 @@ using engine::ArrayState;
 constexpr size_t kMaxEntries =
     1 << 17;  // keys a process keeps; all are dropped when there are more
 
-struct KeyHash {
-  size_t operator()(const ir::Key& key) const { return key.lo; }
-};
-using EntryTable = ska::flat_hash_map<ir::Key, std::shared_ptr<Entry>, KeyHash>;
+using EntryTable = ska::flat_hash_map<ir::Key, std::shared_ptr<Entry>>;
 
 // One table for each set of values that programs check; under the engine's mutex.
 EntryTable& entries(engine::ValueChecks checks) {
@@ -147,15 +144,11 @@ void count_versions(const OpInfo& info, const Walk& walk) {
 
 // PyTorch's check of out= arguments: they may be an operand, but not share a part of it.
 void check_overlaps(const OpInfo& info, const Walk& walk) {
-  const auto tensor = [](c10::TensorImpl* impl) {
-    return at::Tensor(
-        c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl));
-  };
   for (const OperandRef& out : walk.operands) {
     if (out.slot == nullptr || !info.args[static_cast<size_t>(out.argument)].is_out) continue;
     for (const OperandRef& other : walk.operands) {
       if (other.slot == out.slot && other.argument != out.argument)
-        at::assert_no_partial_overlap(tensor(out.impl), tensor(other.impl));
+        at::assert_no_partial_overlap(borrow(out.impl), borrow(other.impl));
     }
   }
 }

@@ -7,11 +7,6 @@
 namespace torch_tpu::aten {
 namespace {
 
-at::Tensor borrow(c10::TensorImpl* impl) {
-  return at::Tensor(
-      c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl));
-}
-
 c10::Scalar as_scalar(const NumberRef& n) {
   switch (n.kind) {
     case NumberRef::Kind::kBool:

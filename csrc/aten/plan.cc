@@ -14,13 +14,6 @@
 namespace torch_tpu::aten {
 namespace {
 
-ir::ValueSpec spec_of(const engine::ArrayType* type) {
-  ir::ValueSpec spec;
-  spec.dtype = type->dtype;
-  for (const int64_t d : type->dims) spec.dims.emplace_back(d);
-  return spec;
-}
-
 ir::ViewSpec view_of_meta(const ResultMeta& meta) {
   ir::ViewSpec view;
   view.dtype = to_dtype(meta.dtype);
@@ -111,7 +104,7 @@ class Planner {
       result.base = first_ + earlier->second;
       result.value = lowering::value_after_write(result.view, &before.value, result.storage_bytes);
     } else if (operand.type != nullptr) {
-      const ir::ValueSpec old = spec_of(operand.type);
+      const ir::ValueSpec old = engine::spec_of(operand.type);
       result.base = values[static_cast<size_t>(index)];
       result.value = lowering::value_after_write(result.view, &old, result.storage_bytes);
     } else {
@@ -159,9 +152,7 @@ class Planner {
 void apply_resizes(const std::vector<ResizePlan>& resizes, const Walk& walk) {
   for (const ResizePlan& resize : resizes) {
     c10::TensorImpl* impl = walk.operands[static_cast<size_t>(resize.operand)].impl;
-    const at::Tensor out(
-        c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl));
-    if (!at::native::resize_output(out, resize.sizes)) continue;
+    if (!at::native::resize_output(borrow(impl), resize.sizes)) continue;
     impl->set_sizes_and_strides(resize.sizes, resize.strides);
     if (!impl->is_non_overlapping_and_dense()) impl->set_sizes_contiguous(resize.sizes);
   }

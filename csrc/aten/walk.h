@@ -1,6 +1,7 @@
 // One pass over a call's arguments: its operands, its numbers and its key. The hot path of every operator.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <ATen/core/stack.h>
 #include <c10/core/TensorImpl.h>
 #include <c10/util/SmallVector.h>
@@ -52,6 +53,12 @@ void walk_arguments(const OpInfo& info, const Stack& stack, Walk& walk);
 // Whether an element of a list is written that another place of the lists reads or writes: the elements are then to be
 // computed one after the other. For in-place operators on lists.
 bool order_matters(const OpInfo& info, const Walk& walk);
+
+// The tensor of an operand, which lives as long as the call's arguments do.
+inline at::Tensor borrow(c10::TensorImpl* impl) {
+  return at::Tensor(
+      c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(impl));
+}
 
 // The IValues of a tensor list argument.
 inline c10::ArrayRef<c10::IValue> list_of(const c10::IValue& value) {

@@ -124,6 +124,23 @@ const ArrayType* intern_type(DType dtype, const std::vector<int64_t>& dims) {
   return entry.get();
 }
 
+const ArrayType* type_of(const ir::ValueSpec& spec) {
+  return intern_type(spec.dtype, stablehlo::fixed(spec.dims));
+}
+
+ir::ValueSpec spec_of(const ArrayType* type) {
+  ir::ValueSpec spec;
+  spec.dtype = type->dtype;
+  for (const int64_t d : type->dims) spec.dims.emplace_back(d);
+  return spec;
+}
+
+int64_t bytes_of(std::span<const ArrayPtr> arrays) {
+  int64_t bytes = 0;
+  for (const ArrayPtr& array : arrays) bytes += array->type->bytes;
+  return bytes;
+}
+
 std::string type_text(const ArrayType& type) {
   std::string text = std::string(stablehlo::torch_name(type.dtype)) + "[";
   for (size_t i = 0; i < type.dims.size(); ++i) {

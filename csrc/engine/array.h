@@ -9,10 +9,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "engine/memory_history.h"
+#include "ir/graph.h"
 #include "pjrt/buffer.h"
 #include "stablehlo/types.h"
 
@@ -28,6 +30,9 @@ struct ArrayType {
 };
 std::string type_text(const ArrayType& type);  // "float32[2, 3]"
 const ArrayType* intern_type(DType dtype, const std::vector<int64_t>& dims);
+// The same of a graph's value, whose sizes are all fixed.
+const ArrayType* type_of(const ir::ValueSpec& spec);
+ir::ValueSpec spec_of(const ArrayType* type);
 
 enum class ArrayState : uint8_t {
   kRecorded,  // a recorded call will fill it, once it is flushed
@@ -77,6 +82,7 @@ struct Array final : c10::intrusive_ptr_target {
   uint32_t group_uses = 0;
 };
 using ArrayPtr = c10::intrusive_ptr<Array>;
+int64_t bytes_of(std::span<const ArrayPtr> arrays);
 
 // The context of a storage's DataPtr. `value` null: uninitialised memory (reads as zeros).
 struct Slot {

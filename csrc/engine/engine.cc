@@ -268,12 +268,6 @@ bool still_there(std::span<const ArrayPtr> inputs) {
                       [](const ArrayPtr& input) { return !input || is_gone(*input); });
 }
 
-int64_t bytes_of(std::span<const ArrayPtr> arrays) {
-  int64_t bytes = 0;
-  for (const ArrayPtr& array : arrays) bytes += array->type->bytes;
-  return bytes;
-}
-
 // Runs a launch whose turn it is, or gives those that take its place.
 std::vector<Launch> run_queued(Launch& launch) {
   const char* line = launch.outputs.front()->made_at;
@@ -384,6 +378,22 @@ void start_worker(Queue& q) {
   q.worker = std::thread(work);
 }
 
+void enqueue(Launch launch) {
+  Queue& q = queue();
+  start_worker(q);
+  q.bytes += bytes_of(launch.outputs);
+  q.launches.push_back(std::move(launch));
+  q.arrived.notify_all();
+}
+
+Program::State state_to_launch(Program& program) {
+  if (program.state.load(std::memory_order_acquire) == Program::State::kFailed &&
+      program.error_used) [[unlikely]] {
+    ProgramCache::get().retry(program);  // a launch has reported it; this one may fare better
+  }
+  return program.state.load(std::memory_order_acquire);
+}
+
 }  // namespace
 
 EagerMode eager_mode() {
@@ -397,18 +407,6 @@ int set_thread_eager_mode(int mode) { return std::exchange(t_thread_mode, mode);
 std::mutex& engine_mutex() { return queue().mutex; }
 
 void set_interrupt_check(void (*check)()) { g_interrupt_check = check; }
-
-namespace {
-
-Program::State state_to_launch(Program& program) {
-  if (program.state.load(std::memory_order_acquire) == Program::State::kFailed &&
-      program.error_used) [[unlikely]] {
-    ProgramCache::get().retry(program);  // a launch has reported it; this one may fare better
-  }
-  return program.state.load(std::memory_order_acquire);
-}
-
-}  // namespace
 
 void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<ArrayPtr> inputs,
             std::span<const ArrayPtr> outputs, const char* op) {
@@ -433,29 +431,16 @@ void launch(std::unique_lock<std::mutex>& lock, Program& program, std::span<Arra
     }
     return;
   }
-  start_worker(q);
-  Launch& queued = q.launches.emplace_back();
-  queued.program = &program;
-  queued.op = op;
+  Launch queued{&program, {}, {}, op, nullptr};
   for (ArrayPtr& input : inputs) queued.inputs.push_back(std::move(input));
   queued.outputs.append(outputs.begin(), outputs.end());
-  q.bytes += bytes_of(outputs);
-  q.arrived.notify_all();
+  enqueue(std::move(queued));
 }
 
 void launch_quietly(Launch launch) {
-  Queue& q = queue();
-  const auto state = state_to_launch(*launch.program);
-  if (q.launches.empty() && state != Program::State::kCompiling) [[likely]] {
-    std::vector<Launch> instead = run_queued(launch);
-    if (instead.empty()) return;
-    put_first(std::move(instead));
-  } else {
-    q.bytes += bytes_of(launch.outputs);
-    q.launches.push_back(std::move(launch));
-  }
-  start_worker(q);
-  q.arrived.notify_all();
+  if (state_to_launch(*launch.program) == Program::State::kCompiling || !queue().launches.empty())
+    return enqueue(std::move(launch));
+  for (Launch& instead : run_queued(launch)) enqueue(std::move(instead));
 }
 
 void fail(std::span<const ArrayPtr> outputs, std::string message) {

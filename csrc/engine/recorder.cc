@@ -21,8 +21,9 @@ constexpr int64_t kMaxRecordedBytes = int64_t{2} << 30;  // of results
 // Groups are cut after a call whose last few contents hash to a multiple of kCutEvery, at these lengths.
 constexpr size_t kMinGroup = 24, kMaxGroup = 96;
 constexpr uint64_t kCutEvery = 16;
-constexpr int kCutWindow = 4;           // calls
-constexpr size_t kMaxGroups = 1 << 14;  // remembered
+constexpr int kCutWindow = 4;                  // calls
+constexpr uint64_t kMix = 0x9E3779B97F4A7C15;  // of their hash
+constexpr size_t kMaxGroups = 1 << 14;         // remembered
 // A group whose calls have programs of their own is compiled when it has come up this often.
 constexpr int kSightings = 4;
 // One fused program compiles in the time of this many programs of one call.
@@ -47,10 +48,6 @@ struct Group {
   int sightings = 0;
 };
 
-struct KeyHash {
-  size_t operator()(const ir::Key& key) const { return key.lo; }
-};
-
 struct Recorder {
   std::vector<Call> calls;
   std::vector<size_t> cuts;  // a group ends before each
@@ -58,7 +55,7 @@ struct Recorder {
   int64_t bytes = 0;
   uint64_t group_number = 0;
   int64_t total = 0;  // calls ever recorded
-  ska::flat_hash_map<ir::Key, Group, KeyHash> groups;
+  ska::flat_hash_map<ir::Key, Group> groups;
   FusionStats stats;
 };
 
@@ -70,7 +67,7 @@ Recorder& recorder() {
 bool belongs_apart(const Call& before, const Step& step, int device) {
   return before.step->precision() != step.precision() ||
          before.step->user_options() != step.user_options() ||
-         (!before.outputs.empty() && before.outputs.front()->device != device);
+         before.outputs.front()->device != device;
 }
 
 // A group's values: which arrays come from outside, which of its own are needed afterwards.
@@ -90,11 +87,7 @@ class GroupShape {
 
   ir::Graph graph() const {
     std::vector<ir::ValueSpec> inputs;
-    for (const ArrayPtr& array : externals_) {
-      ir::ValueSpec& spec = inputs.emplace_back();
-      spec.dtype = array->type->dtype;
-      for (const int64_t d : array->type->dims) spec.dims.emplace_back(d);
-    }
+    for (const ArrayPtr& array : externals_) inputs.push_back(spec_of(array->type));
     std::vector<ir::Part> parts;
     for (const Call& call : calls_) {
       ir::Part& part = parts.emplace_back();
@@ -200,6 +193,12 @@ std::string group_name(std::span<const Call> calls) {
          calls.back().step->name();
 }
 
+std::vector<int64_t> donated_inputs(const ir::Graph& graph) {
+  std::vector<int64_t> donated;
+  for (const auto& [input, output] : graph.donations) donated.push_back(input);
+  return donated;
+}
+
 Program* obtain(std::span<const Call> calls, const ir::Graph& graph, bool may_compile) {
   lowering::ModuleOptions options;
   options.precision = calls.front().step->precision();
@@ -209,10 +208,8 @@ Program* obtain(std::span<const Call> calls, const ir::Graph& graph, bool may_co
   traits.user_options = calls.front().step->user_options();
   traits.many_equal_kernels = true;  // groups repeat layers and updates, and run faster so
   traits.only_short_trailing_reductions = module.only_short_trailing_reductions;
-  std::vector<int64_t> donated;
-  for (const auto& [input, output] : graph.donations) donated.push_back(input);
-  return ProgramCache::get().obtain(std::move(text), group_name(calls), std::move(donated), traits,
-                                    may_compile);
+  return ProgramCache::get().obtain(std::move(text), group_name(calls), donated_inputs(graph),
+                                    traits, may_compile);
 }
 
 void add_words(c10::SmallVectorImpl<ArrayPtr>& inputs, std::span<const uint32_t> words,
@@ -300,12 +297,6 @@ class Recipe {
   std::vector<Part> parts_;
   int device_ = 0;
 };
-
-int64_t bytes_of(std::span<const ArrayPtr> arrays) {
-  int64_t bytes = 0;
-  for (const ArrayPtr& array : arrays) bytes += array->type->bytes;
-  return bytes;
-}
 
 int64_t bytes_of(std::span<const Call> calls) {
   int64_t bytes = 0;
@@ -395,9 +386,7 @@ Step::Step(ir::Graph graph, std::string text, const char* name, ProgramTraits tr
 
 Program* Step::obtain(bool may_compile) {
   if (program_ != nullptr) return program_;
-  std::vector<int64_t> donated;
-  for (const auto& [input, output] : graph_.donations) donated.push_back(input);
-  program_ = ProgramCache::get().obtain(text_, name_, std::move(donated), traits_, may_compile);
+  program_ = ProgramCache::get().obtain(text_, name_, donated_inputs(graph_), traits_, may_compile);
   if (program_ != nullptr) text_ = {};
   return program_;
 }
@@ -406,7 +395,8 @@ void record(const std::shared_ptr<Step>& step, std::span<ArrayPtr> inputs,
             std::span<const ArrayPtr> outputs, std::span<const uint32_t> words) {
   Recorder& r = recorder();
   ++r.stats.calls;
-  if (++r.total, r.calls.empty()) expect_idleness();
+  ++r.total;
+  if (r.calls.empty()) expect_idleness();
   const size_t length = r.calls.size() - (r.cuts.empty() ? 0 : r.cuts.back());
   if (length > 0 && belongs_apart(r.calls.back(), *step, outputs.front()->device)) [[unlikely]]
     r.cuts.push_back(r.calls.size());
@@ -424,10 +414,10 @@ void record(const std::shared_ptr<Step>& step, std::span<ArrayPtr> inputs,
   uint64_t mixed = 0;
   for (int i = 0; i + 1 < kCutWindow; ++i) {
     r.window[static_cast<size_t>(i)] = r.window[static_cast<size_t>(i) + 1];
-    mixed = (mixed ^ r.window[static_cast<size_t>(i)]) * 0x9E3779B97F4A7C15;
+    mixed = (mixed ^ r.window[static_cast<size_t>(i)]) * kMix;
   }
   r.window.back() = step->content();
-  mixed = (mixed ^ step->content()) * 0x9E3779B97F4A7C15;
+  mixed = (mixed ^ step->content()) * kMix;
   if (length + 1 >= kMaxGroup || (length + 1 >= kMinGroup && (mixed >> 32) % kCutEvery == 0))
     r.cuts.push_back(r.calls.size());
   if (r.calls.size() >= kMaxRecorded) [[unlikely]]
