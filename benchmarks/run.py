@@ -61,6 +61,20 @@ def spread(values: Iterable[float]) -> str:
     return f"{ordered[0]:.2f} to {ordered[-1]:.2f}"
 
 
+def ratio_row(
+    what: str,
+    unit: str,
+    above: list[float],
+    below: list[float],
+    note: str,
+    limit: float | None = None,
+    goal: float | None = None,
+) -> Row:
+    """The median of `above` over `below`, two things measured in turn."""
+    ratios = [a / b for a, b in zip(above, below, strict=True)]
+    return Row(what, median(ratios), unit, limit, goal, f"{note}; ratios {spread(ratios)}")
+
+
 def operator_rows(repeats: int) -> list[Row]:
     say("cached operators: PyTorch CPU and tpu in turn, one process")
     ours = child("operators", "--repeats", str(repeats))
@@ -98,15 +112,15 @@ def diagnostic_rows(repeats: int) -> list[Row]:
         "debug gather": "`x.gather(1, i)`, 64 by 64, debug mode with its index check",
         "anomalies": "`x = x + y`, 8 by 8, `detect_anomalies()`",
     }
-    if "error" in result:
-        return [Row(name, None, "× strict", None, None, result["error"]) for name in names.values()]
-    rows = []
-    for key, name in names.items():
+
+    def row(key: str, name: str) -> Row:
+        if "error" in result:
+            return Row(name, None, "× strict", None, None, result["error"])
         strict, watched = ([sample[1] for sample in result[key][way]] for way in ("strict", "watched"))
-        ratios = [b / a for a, b in zip(strict, watched, strict=True)]
-        note = f"{median(strict):.2f} and {median(watched):.2f} us a call, all threads; ratios {spread(ratios)}"
-        rows.append(Row(name, median(ratios), "× strict", None, None, note))
-    return rows
+        note = f"{median(strict):.2f} and {median(watched):.2f} us a call, all threads"
+        return ratio_row(name, "× strict", watched, strict, note)
+
+    return [row(key, name) for key, name in names.items()]
 
 
 def fusion_rows(repeats: int) -> list[Row]:
@@ -118,18 +132,20 @@ def fusion_rows(repeats: int) -> list[Row]:
         "pointwise": "600 pointwise operators on 64 numbers",
         "matrices": "3 products of 1024 by 1024 matrices with pointwise operators",
     }
-    if "error" in result:
-        return [Row(name, None, "times strict's speed", None, None, result["error"]) for name in names.values()]
-    rows = []
-    for key, name in names.items():
+
+    def row(key: str, name: str) -> Row:
+        if "error" in result:
+            return Row(name, None, "times strict's speed", None, None, result["error"])
         strict, fused = result[key]["strict"], result[key]["fused"]
-        ratios = [a / b for a, b in zip(strict, fused, strict=True)]
-        note = f"{1e3 * median(strict):.2f} and {1e3 * median(fused):.2f} ms a step; ratios {spread(ratios)}"
-        rows.append(Row(name, median(ratios), "times strict's speed", None, None, note))
-    name = "`x = x + y`, 8 by 8, recorded"
-    rows.append(operator_row(name, "issuing", result, "chain", None, None))
-    rows.append(operator_row(f"{name} and run fused", "all", result, "chain", None, None))
-    return rows
+        note = f"{1e3 * median(strict):.2f} and {1e3 * median(fused):.2f} ms a step"
+        return ratio_row(name, "times strict's speed", strict, fused, note)
+
+    chain = "`x = x + y`, 8 by 8, recorded"
+    return [
+        *(row(key, name) for key, name in names.items()),
+        operator_row(chain, "issuing", result, "chain", None, None),
+        operator_row(f"{chain} and run fused", "all", result, "chain", None, None),
+    ]
 
 
 def null_plugin() -> Path:
@@ -143,11 +159,10 @@ def operator_row(name: str, clock: str, result: Json, key: str, limit: float | N
     if "error" in entry:
         return Row(what, None, "× PyTorch CPU", limit, goal, entry["error"])
     column = 0 if clock == "issuing" else 1
-    ratios = [b[column] / a[column] for a, b in zip(entry["cpu"], entry["tpu"], strict=True)]
-    cpu, tpu = (median(sample[column] for sample in entry[device]) for device in ("cpu", "tpu"))
+    cpu, tpu = ([sample[column] for sample in entry[device]] for device in ("cpu", "tpu"))
     wall_cpu, wall_tpu = (median(sample[2] for sample in entry[device]) for device in ("cpu", "tpu"))
-    note = f"{cpu:.2f} and {tpu:.2f} us a call (wall {wall_cpu:.2f} and {wall_tpu:.2f}); ratios {spread(ratios)}"
-    return Row(what, median(ratios), "× PyTorch CPU", limit, goal, note)
+    note = f"{median(cpu):.2f} and {median(tpu):.2f} us a call (wall {wall_cpu:.2f} and {wall_tpu:.2f})"
+    return ratio_row(what, "× PyTorch CPU", tpu, cpu, note, limit, goal)
 
 
 def training_rows(repeats: int, steps: int, jax: Path) -> list[Row]:
