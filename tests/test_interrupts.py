@@ -13,6 +13,7 @@ from tests.faults.plugin import FaultPlugin
 
 FOREVER_MS = 600_000
 faulthandler.dump_traceback_later(100, exit=True)  # a wait that Ctrl-C does not end
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start background jobs with it ignored
 plugin = FaultPlugin()
 mode = torch.tpu.get_eager_mode()
 x = torch.zeros(4, device="tpu")

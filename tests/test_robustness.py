@@ -33,7 +33,8 @@ def test_threads_meet_the_same_new_program():
 
 def test_keyboard_interrupt_in_a_loop():
     code = """
-import torch
+import signal, torch
+signal.signal(signal.SIGINT, signal.default_int_handler)  # shells start background jobs with it ignored
 x = torch.ones(4, device="tpu")
 print("ready", flush=True)
 try:
